@@ -1,4 +1,4 @@
-"""One Spark for all tests, tuned for their size; and histories of a few rows, written by the journal's own code.
+"""Provide one Spark for all tests, tuned for their size, and histories of a few rows by the journal's own code.
 
 They need the extras `spark` and `dev`, and fail without them.
 """
@@ -28,7 +28,7 @@ QUICK = {
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """The one Spark of this run."""
+    """Provide the one Spark of this run."""
     started = start_spark("tests", "local[2]", QUICK, tmp_path_factory.mktemp("spark"))
     yield started
     started.stop()
@@ -36,7 +36,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def quick() -> dict[str, str]:
-    """Settings of a Spark for tests, where one has a Spark of its own."""
+    """Return settings of a Spark for tests that start one of their own."""
     return QUICK
 
 
@@ -48,7 +48,7 @@ def new_history() -> Any:
 
 @pytest.fixture
 def history(tmp_path: Path) -> Written:
-    """An empty history."""
+    """Provide an empty history."""
     return Written(tmp_path / "helen")
 
 
@@ -60,5 +60,5 @@ def histories(tmp_path: Path) -> list[Written]:
 
 @pytest.fixture(scope="session")
 def take_in() -> Any:
-    """The histories of some Helens into a lake, without Spark."""
+    """Return a function that takes the histories of some Helens into a lake without Spark."""
     return plainly.take_all

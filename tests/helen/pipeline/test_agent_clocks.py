@@ -1,4 +1,4 @@
-"""Agents whose clocks are wrong: their results count when they were made, by Helen's clock."""
+"""Tests agents whose clocks are wrong: their results count when they were made, by Helen's clock."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ HOUR = 3600
 
 
 def counted(lake: Lake) -> list[float]:
-    """When each result counts, seconds behind T, in the order in which they came."""
+    """Return when each result counts, in seconds after T, in order of arrival."""
     return [row["time"].timestamp() - T for row in sorted(lake.rows("results"), key=lambda row: row["at"])]
 
 
 @pytest.mark.parametrize("hours", [-30, -1, 1])
 def test_a_clock_that_is_wrong_makes_no_result_late(tmp_path: Path, history: Any, take_in: Any, hours: int) -> None:
-    """The agent is connected, just behind midnight: all count on the day on which they came."""
+    """Results of a connected agent with a wrong clock count on the day on which they came, also just after midnight."""
     offset = hours * HOUR
     history.segment(*(
         history.result("web1/net", T + at * 60, started=T + at * 60 + offset - 1, took_ms=900.0,
@@ -39,7 +39,8 @@ def test_a_clock_that_is_wrong_makes_no_result_late(tmp_path: Path, history: Any
 
 
 def test_what_waited_counts_when_it_ended_by_the_right_clock(tmp_path: Path, history: Any, take_in: Any) -> None:
-    """Three waited four hours; one has no figure, and one so wrong a figure that its arrival counts."""
+    """Delayed results count when they ended by Helen's clock; one with an unbelievable offset counts when it
+    arrived."""
     history.segment(*(
         history.result("web1/net", T + 5 * HOUR, started=T + HOUR - 600, took_ms=0.0, clock_offset_ms=offset)
         for offset in (-600_000, None, -(2**63))

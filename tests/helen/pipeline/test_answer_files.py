@@ -31,7 +31,7 @@ NUMBERS = pa.schema([("n", pa.int64())])
 
 @frozen
 class Counted:
-    """Yields so many rows in batches that are too large, and empty ones."""
+    """Yield `rows` rows in batches that are too large, with empty ones between."""
 
     rows: int
 
@@ -48,7 +48,8 @@ def written(folder: Path, rows: int) -> list[tuple[str, int]]:
 
 
 def test_the_reader_holds_a_piece(tmp_path: Path) -> None:
-    """In order, as often as asked, cut at the most; a partition without rows has no file."""
+    """An answer's rows are read in pieces, in order, repeatedly and cut at the limit; its folder goes with its
+    reader."""
     folder = tmp_path / "answer"
     folder.mkdir()
     files = written(folder, 60_000) + written(folder, 0) + written(folder, 7)
@@ -67,7 +68,8 @@ def test_the_reader_holds_a_piece(tmp_path: Path) -> None:
 
 
 def test_folders_that_a_kill_left_are_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a day; others may be read."""
+    """Folders of answers that a killed process left are swept after a day; younger ones stay, since they may be
+    read."""
     lake = Lake(tmp_path / "lake")
     young = new_folder(lake)
     monkeypatch.setattr(answer_folders.time, "time", lambda: 1_000.0)
@@ -83,7 +85,8 @@ def test_folders_that_a_kill_left_are_swept(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_rules_of_an_agent_count_once(tmp_path: Path, history: Any, take_in: Any) -> None:
-    """However often they were recorded: a plan keeps the last labels of each agent, and all that is not rules."""
+    """A plan keeps the last labels of each agent however often rules were recorded, and all changes that are not
+    rules."""
     records = [history.change("helen_start", T)]
     for n in range(300):
         records.append(history.change("rule", T + n, None, agent=f"web{n % 2}", labels={"n": n}, checks={"a": {}}))
@@ -100,7 +103,7 @@ def test_rules_of_an_agent_count_once(tmp_path: Path, history: Any, take_in: Any
 
 
 def test_an_answer_without_a_limit_stays_in_files(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The driver gets their names; sorted stays sorted, types stay, and no folder is left."""
+    """The rows of Spark's answer stay in files, sorted and typed, with unique column names, and no folder remains."""
     monkeypatch.setattr(answer_files.tempfile, "tempdir", str(tmp_path))
     lake = Lake(tmp_path / "lake")
     asked = "select id as n, id as n, cast(id as decimal(9, 2)) as d, array(id) as l from range(25000) order by id desc"

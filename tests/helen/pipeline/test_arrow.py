@@ -1,4 +1,4 @@
-"""Rollups put together in Arrow are what frames make of them, whatever the rows: gaps, nulls, overlaps, restarts."""
+"""Tests that rollups merged in Arrow equal those of frames, whatever the rows: gaps, nulls, overlaps, restarts."""
 
 from __future__ import annotations
 
@@ -64,14 +64,14 @@ def key(found: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def test_each_column_is_merged_in_one_way() -> None:
-    """None is left out, whatever columns come: they are the key, or stand in the table."""
+    """Each column of the sums is part of the key or has one way of merging."""
     assert {*KEY, *MERGING} == {*SUMS.columns.names}
     assert len(KEY) + len(MERGING) == len(SUMS.columns)
     assert set(MERGING.values()) == {*Merging}
 
 
 def plain(rows: list[dict[str, Any]], level: Level) -> list[dict[str, Any]]:
-    """The same rows merged by hand, one after the other, without the table."""
+    """Merge rows by hand, one after the other, without the table of ways."""
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for each in rows:
         start = datetime.fromtimestamp(level.start(round(each["bucket"].timestamp()) * MICROS) / MICROS, UTC)
@@ -103,7 +103,7 @@ HUGE = [1.7e308, -1.7e308, 5e-324, float("inf"), 0.0]
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("level", [M5, H1, D1], ids=lambda level: level.name)
 def test_all_that_merge_do_it_alike(spark: Any, tmp_path: Path, level: Level, seed: int) -> None:
-    """Random rows by Arrow, by frames, by a page's reader and by hand; values up to the largest and beyond."""
+    """Random rows merged by Arrow, by frames, by a page's reader and by hand are the same, also with huge values."""
     rng = random.Random(seed * 1000 + level.seconds)
     rows = [row(rng, rng.choice([0, 1, 7])) for _ in range(rng.choice([1, 40, 300]))]
     for each in rows:
@@ -139,7 +139,7 @@ def read_by_a_page(lake: Lake, rows: pa.Table) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("level", [M5, H1, D1], ids=lambda level: level.name)
 def test_as_frames_do(spark: Any, level: Level) -> None:
-    """This is tried on 600 rows of four series, of which many share a bucket and begin or end at any time."""
+    """Arrow merges 600 rows of four series as frames do, also where many share a bucket."""
     rng = random.Random(level.seconds)
     rows = pa.Table.from_pylist([row(rng, rng.choice([0, 1, 7, 90_000])) for _ in range(600)], schema=SUMS.columns)
     merged = merge(rows, level).to_pylist()
@@ -149,7 +149,8 @@ def test_as_frames_do(spark: Any, level: Level) -> None:
 
 
 def test_the_newest_rows(spark: Any) -> None:
-    """They are taken for each series and bucket, with all of its metrics; versions in any order."""
+    """The newest rows are those of the highest version of each series and bucket, with all its metrics, as frames
+    choose."""
     rng, taken, rows = random.Random(1), set(), []
     for _ in range(300):
         made = row(rng, rng.randrange(3), version=rng.randrange(4))
@@ -164,7 +165,8 @@ def test_the_newest_rows(spark: Any) -> None:
 
 
 def test_in_parts_of_many_rows_each(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However unevenly numbers are spread: old series have next to nothing. Day and hours are whole, then compacted."""
+    """Parts of many rows divide unevenly spread series evenly; their hours equal those of frames, also when
+    compacted."""
     monkeypatch.setattr(job, "ROWS_PER_PART", 100)
     monkeypatch.setattr(job, "SAMPLED", 4)
     rng, lake = random.Random(5), Lake(tmp_path / "lake")
@@ -200,7 +202,7 @@ def test_in_parts_of_many_rows_each(spark: Any, tmp_path: Path, monkeypatch: pyt
     ],
 )
 def test_what_may_hold_rows_of_a_bucket(fresh: list[tuple[int, int]], near: str) -> None:
-    """The last hour of a day that goes on is read; bounds are times in the log, so both ends are included."""
+    """Files near fresh rows are those whose times, bounds included, may hold rows of the same buckets."""
     spans = {"before": (0, 3300), "hour": (3600, 6900), "after": (7200, 7500), "whole": (0, 86_100)}
     files = [Held(name, 1, 0, MOST, *(each * MICROS for each in span)) for name, span in spans.items()]
     new = [Held("new", 1, 0, MOST, begin * MICROS, end * MICROS) for begin, end in fresh]
@@ -212,7 +214,7 @@ def test_what_may_hold_rows_of_a_bucket(fresh: list[tuple[int, int]], near: str)
 def test_hours_are_the_same_by_workers_and_here(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
-    """One part is made in this process, several by Spark; either way what is new is put together with its hour."""
+    """Hours are the same when this process makes one part as when Spark makes several."""
     monkeypatch.setattr(job, "ROWS_PER_PART", most)
     monkeypatch.setattr(job, "SAMPLED", 4)
     monkeypatch.setattr(job, "LITTLE_ROWS", most)
@@ -244,7 +246,7 @@ def test_nothing_of_nothing() -> None:
 @pytest.mark.parametrize("level", LEVELS.values(), ids=LEVELS)
 @pytest.mark.parametrize("more", [(), ("values", "sum"), ("first", "first_at"), ("last", "max"), ("n", "ok")])
 def test_columns_that_are_not_there_are_left_out(level: Level, more: tuple[str, ...]) -> None:
-    """The others are the same, whichever they are: who reads few columns merges few."""
+    """Rows with some columns left out are merged to the same values in the others."""
     rng = random.Random(17)
     whole = pa.Table.from_pylist([row(rng, n % 3) for n in range(400)], schema=SUMS.columns)
     names = [name for name in SUMS.columns.names if name in (*KEY, "last_at", *more)]
@@ -254,7 +256,7 @@ def test_columns_that_are_not_there_are_left_out(level: Level, more: tuple[str, 
 
 
 def test_more_words_than_keys_have_room_for() -> None:
-    """Metrics, units and kinds are put in order, as many as there are."""
+    """Rows of 2,100 names of metrics and units, more than packed keys hold, are merged in order."""
     rng = random.Random(5)
     rows = [row(rng, n % 2) | {"metric": f"m{n % 700:03}", "unit": f"u{n % 3}"} for n in range(2_100)]
     found = merge(pa.Table.from_pylist(rows, schema=SUMS.columns), M5)

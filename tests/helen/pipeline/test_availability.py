@@ -1,4 +1,5 @@
-"""The availability job from segments to the report: transitions, results alone, downtimes, absences, late results."""
+"""Tests the availability job from segments to the report: transitions, results alone, downtimes, absences, late
+results."""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ def minutes(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_from_segments_to_the_report(spark: Any, history: Any, take_in: Any, tmp_path: Path) -> None:
-    """Two days, one of 25 hours; each check by what is known of it; late data makes a new version of its day."""
+    """A report over two days, one of 25 hours, uses all that is known of each check. Late data makes a new version
+    of its day."""
     helen = history
     helen.segment(
         helen.change("helen_start", BEGIN - 30 * H),
@@ -113,7 +115,7 @@ def test_from_segments_to_the_report(spark: Any, history: Any, take_in: Any, tmp
 
 
 def test_seconds_are_written_as_json_writes_them() -> None:
-    """So that a day that is stored again is the same day, to the letter."""
+    """Seconds are written as json.dumps writes them, so that a day that is stored again is the same text."""
     rng = random.Random(4)
     times = [0, 1, 5, 10, 99, 100, 123, 10**6, 10**7, 86_400 * 10**6, 90_000 * 10**6 - 1]
     times += [rng.randrange(10 ** rng.randrange(1, 14)) for _ in range(5000)]

@@ -1,4 +1,4 @@
-"""Results in a row become runs: the same by sorting in numpy as by walking through them one by one."""
+"""Tests that results become runs, moments and spans by numpy as by a walk through them one by one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Result = tuple[int, int, int, int]  # series, time, at, status
 
 
 def walked(results: list[Result]) -> list[tuple[int, int, int, int, int]]:
-    """Each run as (series, first, last, status, good for)."""
+    """Return each run as (series, first, last, status, good for) by a walk through the results."""
     runs: list[tuple[int, int, int, int, int]] = []
     for series, group in groupby(sorted(results), key=lambda each: each[0]):
         rows = list(group)
@@ -43,7 +43,7 @@ def found(results: list[Result]) -> list[tuple[int, ...]]:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_as_one_walks_through_them(seed: int) -> None:
-    """In any order, with pauses, with results of one moment, and a series that has one only."""
+    """Runs of results in any order, with pauses and equal times, are those of a walk through them."""
     rng, results = random.Random(seed), [(90_000, 5 * MICROS, 1, 2)]
     for series in rng.sample(range(50), 6):
         time = 0
@@ -55,7 +55,7 @@ def test_as_one_walks_through_them(seed: int) -> None:
 
 
 def test_times_that_are_far_apart_and_numbers_that_are_high() -> None:
-    """Too much for one integer: sorted column by column, to the same end."""
+    """Times far apart and high series numbers, too much for one integer, give the same runs."""
     results = [(series, time, 0, 0) for series in (0, 2**31 - 2) for time in (0, 2**52, 60 * MICROS)]
     assert found(results) == walked(results)
     assert found([(4, 7, 0, 1)]) == [(4, 7, 7, 1, 900 * MICROS)]
@@ -83,7 +83,7 @@ TOLD: dict[str, tuple[dict[str, Any], tuple[Any, ...] | None]] = {
 
 @pytest.mark.parametrize(("document", "told"), TOLD.values(), ids=TOLD)
 def test_what_a_transition_says(document: dict[str, Any], told: tuple[Any, ...] | None) -> None:
-    """Its status, the one before, and how sure both were."""
+    """A transition gives its status, the one before, and if each was confirmed; an unusable document gives none."""
     codes: dict[str | None, int] = {reason: code for code, reason in enumerate(KNOWN_REASONS)}
     documents = [json.dumps(each) for each in (RECORDED | {"at": 1.0}, document)]
     found = Transitions.of_documents(np.array([3, 5]), np.array([70, 80]), documents, codes).take(slice(1, None))
@@ -98,7 +98,7 @@ def test_what_a_transition_says(document: dict[str, Any], told: tuple[Any, ...] 
 
 
 def plainly(rows: list[tuple[Any, ...]], begin: int, counted: str) -> list[tuple[int, ...]]:
-    """The moments of one check by a walk through its transitions: (time, status, reason, was, was reason)."""
+    """Return the moments of one check by a walk through its transitions: (time, status, reason, was, was reason)."""
     ordered = sorted(rows)
     kept = [row for row in ordered if row[6] or counted == SINCE]
     before = [row for row in kept if row[0] <= begin][-1:]
@@ -111,7 +111,7 @@ def plainly(rows: list[tuple[Any, ...]], begin: int, counted: str) -> list[tuple
 
 @pytest.mark.parametrize("counted", COUNTED)
 def test_moments_of_many_checks_are_as_of_one_after_the_other(counted: str) -> None:
-    """1,500 generated checks: those that count, the last one before the report, and what was known before the first."""
+    """The moments of 1,500 generated checks, taken at once, equal those of a walk through each."""
     rng = random.Random(11)
     for _ in range(250):
         begin = rng.randrange(10, 40)
@@ -129,7 +129,7 @@ def test_moments_of_many_checks_are_as_of_one_after_the_other(counted: str) -> N
 
 
 def test_spans_are_joined_check_by_check() -> None:
-    """In any order; those that touch are one, empty ones are none, and none reaches into another check."""
+    """Spans of many checks are joined check by check in any order: touching ones become one, and empty ones none."""
     rng = random.Random(2)
     for _ in range(300):
         each = [[(rng.randrange(40), rng.randrange(40)) for _ in range(rng.randrange(5))] for _ in range(4)]
@@ -143,7 +143,8 @@ def test_spans_are_joined_check_by_check() -> None:
 
 
 def test_a_check_lacks_the_helen_that_had_it() -> None:
-    """The first Helen had it before, too; what nobody has heard of lacks all of them; and each has its own absences."""
+    """A check lacks a Helen from which its results came while that was away, and a check without results lacks all
+    of them."""
     away = {1: [(10, 30), (60, 80)], 2: [(20, 40)]}
     heard = Heard.of_results(np.array([2, 0, 2, 2]), np.array([50, 15, 25, 5]), np.array([1, 2, 2, 1]))
     found = absences_for(heard, 4, away, (0, 100))

@@ -1,4 +1,4 @@
-"""How a check spent its days: golden cases worked out by hand, and two oracles over generated histories."""
+"""Tests the accounts of a check's days: golden cases worked out by hand, and two oracles over generated histories."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ PLAIN = local_days(date(2026, 6, 1), date(2026, 6, 1), "Europe/Berlin")[0]
 
 
 def accounts(spent: DayAccount) -> dict[str, Any]:
-    """Minutes, without accounts that hold nothing."""
+    """Return an account in minutes, without the parts that hold nothing."""
     names = ("ok", "bad", "planned", "unknown", "no_data")
     found: dict[str, Any] = {name: getattr(spent, name) / M for name in names if getattr(spent, name)}
     return found | {"percent": spent.percent}
 
 
 def test_days_are_as_long_as_the_clocks_say() -> None:
-    """23 h in March, 25 h in October; zones that jump at midnight have no gap and no overlap either."""
+    """A local day is as long as its clocks say, and days of a zone whose clocks change at midnight touch each other."""
     assert (MARCH.end - MARCH.begin, OCTOBER.end - OCTOBER.begin, PLAIN.end - PLAIN.begin) == (23 * H, 25 * H, 24 * H)
     beirut = local_days(date(2026, 3, 28), date(2026, 3, 30), "Asia/Beirut")
     assert [(day.end - day.begin) / H for day in beirut] == [24, 23, 24]
@@ -129,13 +129,13 @@ GOLDEN: dict[str, tuple[Day, CheckInputs, dict[str, Any], dict[str, Any]]] = {
 
 @pytest.mark.parametrize(("day", "inputs", "icinga", "strict"), GOLDEN.values(), ids=GOLDEN)
 def test_golden(day: Day, inputs: CheckInputs, icinga: dict[str, Any], strict: dict[str, Any]) -> None:
-    """Worked out by hand, in minutes; every microsecond is in one account."""
+    """A golden case has the accounts worked out by hand, in minutes, in both profiles."""
     found = {profile: by_columns([inputs], [day], profile)[0] for profile in PROFILES}
     assert {name: accounts(spent[0]) for name, spent in found.items()} == {"icinga": icinga, "strict": strict}
 
 
 def test_reasons_and_outages() -> None:
-    """Time without data is told by reason; an outage belongs to the day that it began on."""
+    """Time without data is counted by reason, and an outage belongs to the day on which it began."""
     days = local_days(date(2026, 6, 1), date(2026, 6, 2), "UTC")
     begin = days[0].begin
     inputs = CheckInputs(
@@ -149,7 +149,7 @@ def test_reasons_and_outages() -> None:
 
 
 def test_a_wrong_sum_is_found() -> None:
-    """The report dies rather than lie."""
+    """A day whose accounts do not add up, or whose reasons do not, raises AssertionError: a report must not lie."""
     made = availability_math.accounts_of(columns_of([CheckInputs(), CheckInputs()]), [PLAIN], "strict")
     check_sums(made)
     made.totals[availability_math.NO_DATA, 1] = 60
@@ -164,7 +164,8 @@ def test_a_wrong_sum_is_found() -> None:
 
 
 def icinga_rule(begin: int, end: int, events: list[tuple[int, int, int]], downtimes: list[tuple[int, int]]) -> Any:
-    """get_sla_ok_percent in plain Python, from its description: one walk over events, downtimes counted in depth.
+    """Compute get_sla_ok_percent in plain Python by its description: one walk over events, with downtimes counted in
+    depth.
 
     Events are (time, hard state, hard state before); 99 is pending.
     """
@@ -190,7 +191,7 @@ def icinga_rule(begin: int, end: int, events: list[tuple[int, int, int]], downti
 
 
 def some_history(rng: random.Random) -> tuple[Day, list[tuple[int, int, int]], list[tuple[int, int]]]:
-    """Everything between 0 and 100 minutes, where things often coincide."""
+    """Return a day, events and downtimes between 0 and 100 minutes, in which times often coincide."""
     times = sorted(rng.sample(range(100), rng.randrange(0, 9)))
     states, before = [], rng.choice((99, 0, 2))
     for time in times:
@@ -205,7 +206,7 @@ def some_history(rng: random.Random) -> tuple[Day, list[tuple[int, int, int]], l
 
 
 def test_icinga_profile_is_icinga_rule_on_many_histories() -> None:
-    """12,000 generated histories, days of both lengths among them: equal to four decimals, and every sum is right."""
+    """The icinga profile equals Icinga's rule on 12,000 generated histories to four decimals."""
     rng = random.Random(20261127)
     for number in range(12_000):
         day, events, downtimes = some_history(rng)
@@ -224,7 +225,7 @@ def test_icinga_profile_is_icinga_rule_on_many_histories() -> None:
 
 
 def test_strict_profile_is_what_helen_shows() -> None:
-    """4,000 generated histories: the same seconds as the oracle, with unknown told apart from no data."""
+    """The strict profile equals Helen's own cover on 4,000 generated histories, with unknown time told from no data."""
     rng = random.Random(7)
     reasons = (None, None, "timeout", "agent-away", "stale")
     for _ in range(4000):
@@ -265,7 +266,7 @@ REASONS = (
 
 
 def some_time(rng: random.Random, begin: int, end: int) -> int:
-    """Any time around a report, often its very ends."""
+    """Return any time around a report, often one of its ends."""
     return rng.choice((rng.randrange(begin - 20, end + 20), rng.randrange(begin, end), begin, end))
 
 
@@ -293,7 +294,7 @@ def some_spans(rng: random.Random, begin: int, end: int) -> list[tuple[int, int]
 
 
 def some_inputs(rng: random.Random, begin: int, end: int) -> CheckInputs:
-    """A check with anything that may be known of it; absences are within the report, as a plan has them."""
+    """Return a check with any facts that may be known of it, and absences within the report as a plan has them."""
     absences = [(max(begin, of), min(end, to)) for of, to in some_spans(rng, begin, end)]
     return CheckInputs(
         some_moments(rng, begin, end), some_runs(rng, begin, end), some_spans(rng, begin, end),
@@ -302,7 +303,8 @@ def some_inputs(rng: random.Random, begin: int, end: int) -> CheckInputs:
 
 
 def some_days(rng: random.Random) -> list[Day]:
-    """Some days in a row, of a few microseconds or with changes of the clocks, and sometimes windows over them."""
+    """Return consecutive days, of a few microseconds or with changes of the clocks, sometimes with windows over
+    them."""
     if rng.random() < 0.1:
         zone = rng.choice(("Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "America/Havana"))
         return local_days(date(2026, rng.choice((3, 4, 10, 11)), 1), date(2026, 11, 2), zone)[-rng.randrange(1, 40) :]
@@ -315,7 +317,7 @@ def some_days(rng: random.Random) -> list[Day]:
 
 
 def stretched(rng: random.Random, days: list[Day]) -> CheckInputs:
-    """The same for days of any length: what happens, happens at times that are as far apart."""
+    """Return inputs like `some_inputs` with times stretched over the days."""
     begin, end = min(day.begin for day in days), max(day.end for day in days)
     step = max(1, (end - begin) // 100)
     small = some_inputs(rng, 0, (end - begin) // step)
@@ -329,7 +331,8 @@ def stretched(rng: random.Random, days: list[Day]) -> CheckInputs:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_many_checks_at_once_are_as_one_after_the_other(seed: int) -> None:
-    """4,000 histories in both profiles: each account, reason, outage and per cent equals that of a plain walk."""
+    """Accounts of many checks at once equal those of a plain walk in both profiles: times, reasons, outages and
+    percentages."""
     rng = random.Random(seed)
     for number in range(100):
         days = some_days(rng)
@@ -343,7 +346,7 @@ def test_many_checks_at_once_are_as_one_after_the_other(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(2))
 def test_time_before_the_first_result_of_many_checks(seed: int) -> None:
-    """When each was known first, and how much of each day there was no check; as a plain walk says it."""
+    """The first time of each check and the part of each day before it equal those of a plain walk."""
     rng = random.Random(seed)
     for _ in range(200):
         days = some_days(rng)
@@ -360,7 +363,7 @@ def test_time_before_the_first_result_of_many_checks(seed: int) -> None:
 
 
 def test_a_part_of_the_checks_is_computed_alone() -> None:
-    """Wherever they are divided, each has the accounts that it has among all."""
+    """Checks computed in parts have the same accounts as among all."""
     rng, days = random.Random(5), local_days(date(2026, 10, 24), date(2026, 10, 26), "Europe/Berlin")
     inputs = [stretched(rng, days) for _ in range(30)]
     checks = columns_of(inputs)
@@ -372,7 +375,7 @@ def test_a_part_of_the_checks_is_computed_alone() -> None:
 
 
 def test_shares_are_rounded_as_one_by_one() -> None:
-    """Half of the last digit among them, where scaling a float would say otherwise."""
+    """Shares are rounded as one by one, including halves of the last digit."""
     rng = random.Random(1)
     pairs = [(rng.randrange(10**6), rng.choice((2 * 10**6, 10**6, rng.randrange(1, 10**6)))) for _ in range(20_000)]
     pairs += [(odd, 2 * 10**6) for odd in range(1, 4000, 2)] + [(0, 0), (5, 0), (0, 7)]

@@ -1,4 +1,4 @@
-"""The recorded results once more: with the same rules the same timeline, with other rules what would have been."""
+"""Tests that recorded results replayed with the same rules give the same timeline, and with other rules another one."""
 
 from __future__ import annotations
 
@@ -50,7 +50,8 @@ def rule_row(at: int, received: float, **checks: Rule) -> dict[str, Any]:
 
 
 def test_other_rules_change_what_follows_from_them() -> None:
-    """One bad result more is needed: the same outage is confirmed a minute later; rules not meant stay as they are."""
+    """A rule that needs one bad result more confirms the same outage a minute later, and other checks stay as they
+    are."""
     rows = [rule_row(1, T, disk=Rule(attempts=2), load=Rule(attempts=1))]
     rows += [row(2 + n, T + 60 * n, 0 if n < 2 else 2) for n in range(6)]
     rows += [row(9, T + 400, 2, check="load")]
@@ -65,7 +66,7 @@ def test_other_rules_change_what_follows_from_them() -> None:
 
 
 def test_unassigned_checks_are_tried_as_well() -> None:
-    """A passive check has the usual rule; a pattern may change it."""
+    """A passive check is replayed with the usual rule, and a pattern may change it."""
     rows = [row(n, T + 60 * n, 2, check="passive") for n in range(1, 4)]
     replay = Replay([("pass*", {"attempts": 1})])
     assert [event["what"] for event in replay.feed(rows[0])] == ["hard", "notify problem"]
@@ -73,7 +74,7 @@ def test_unassigned_checks_are_tried_as_well() -> None:
 
 
 def test_those_who_depend_on_each_other_are_one_team() -> None:
-    """However far round; the others are spread."""
+    """Agents that depend on each other, directly or not, are in one group, and others are in another."""
     groups = groups_of(["a", "b", "c", "d"], [("a", "b"), ("c", "b")])
     assert groups["a"] == groups["b"] == groups["c"] != groups["d"]
 
@@ -89,7 +90,7 @@ WRONG = {
 
 @pytest.mark.parametrize(("text", "said"), WRONG.items(), ids=list(WRONG.values()))
 def test_a_wrong_file_is_told_what_to_write(tmp_path: Path, text: str, said: str) -> None:
-    """Each mistake with its place and what is allowed."""
+    """A wrong file of rules raises PipelineError with the place and the allowed values."""
     path = tmp_path / "rules.toml"
     path.write_text(text)
     with pytest.raises(PipelineError, match=said):
@@ -100,7 +101,7 @@ EventKey = tuple[str, str, float, str]
 
 
 def recorded(helen: Any, rng: random.Random, splits: int) -> list[EventKey]:
-    """A history of three agents in segments of any size, as Helen writes it: its words are in it. Returns that.
+    """Record three agents in segments of any size with Helen's own events, as Helen writes them; return these events.
 
     Nobody asks the timeline at the same moments as the replay will: Helen looks at its clock whenever it likes.
     """
@@ -150,7 +151,7 @@ def again(events: list[dict[str, Any]]) -> list[EventKey]:
 def test_a_replay_is_the_live_timeline_however_it_was_cut(
     history: Any, take_in: Any, tmp_path: Path, seed: int
 ) -> None:
-    """Segments and batches of any size: the recorded rows, in the order of `at`, give what Helen said at the time."""
+    """A replay of the recorded rows gives Helen's events of that time, however segments and batches were cut."""
     rng = random.Random(seed)
     said = recorded(history, rng, rng.randrange(1, 30))
     lake = Lake(tmp_path / "lake")
@@ -167,7 +168,8 @@ def test_a_replay_is_the_live_timeline_however_it_was_cut(
 
 
 def test_a_back_test_of_the_lake(spark: Any, history: Any, take_in: Any, tmp_path: Path) -> None:
-    """By Spark: the recorded rules give what was, and say so; with others there is less to tell."""
+    """A back test of a lake by Spark gives the recorded events with the recorded rules, and fewer alerts with laxer
+    ones."""
     said = recorded(history, random.Random(11), 4)
     lake = Lake(tmp_path / "lake")
     take_in(lake, history.state, most=1)
@@ -208,7 +210,7 @@ def counted(events: list[dict[str, Any]], side: str) -> dict[str, Any]:
 
 
 def test_pairs_of_rules_come_once(tmp_path: Path) -> None:
-    """However often an agent's rules were recorded."""
+    """Pairs of dependent agents come once, however often rules were recorded."""
     documents = [{"agent": "a", "checks": {"disk": {"depends": ["b/link", "own"]}}}] * 50
     documents += [{"checks": {"disk": {"depends": ["c/link"]}}}, {"agent": "d"}]
     batch = pa.RecordBatch.from_pydict({"document": [json.dumps(each) for each in documents]})

@@ -1,6 +1,4 @@
-"""Tests what pages get of the lake: sums, raw results, pages of them; and what is said where there is nothing
-to read.
-"""
+"""Tests the history that pages get of a lake: sums, raw results, pages, and refusals."""
 
 from __future__ import annotations
 
@@ -35,7 +33,7 @@ US = 1_000_000
 
 @pytest.fixture(scope="module")
 def written(take_in: Any, new_history: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Twenty minutes of web1/disk, a result each minute, in segments that split a bucket; and another check."""
+    """Write twenty minutes of web1/disk, a result each minute, in segments that split a bucket, and another check."""
     folder = tmp_path_factory.mktemp("written")
     helen = new_history(folder / "helen")
     for first in range(0, 20, 4):
@@ -52,7 +50,7 @@ def written(take_in: Any, new_history: Any, tmp_path_factory: pytest.TempPathFac
 
 @pytest.fixture
 def lake(written: Path, tmp_path: Path) -> Lake:
-    """A copy, to do with as one likes."""
+    """Provide a copy of the lake that a test may change."""
     shutil.copytree(written / "lake", tmp_path / "lake")
     return Lake(tmp_path / "lake")
 
@@ -70,7 +68,7 @@ def metric(answer: dict[str, Any], name: str) -> list[dict[str, Any]]:
 
 
 def test_five_minutes_are_added_up_from_all_segments(lake: Lake) -> None:
-    """One point for each bucket and metric, whichever segments its results came in; a counter has a rate."""
+    """Five minutes are added up from all segments to one point for each bucket and metric, and a counter has a rate."""
     answer = ask(lake)
     assert {name: answer[name] for name in ("agent", "check", "resolution", "from", "to", "step", "next")} == {
         "agent": "web1", "check": "disk", "resolution": "m5", "from": T, "to": T + 1200, "step": 300, "next": None,
@@ -90,7 +88,7 @@ def test_five_minutes_are_added_up_from_all_segments(lake: Lake) -> None:
 
 
 def test_what_is_asked_for_is_all_that_comes(lake: Lake) -> None:
-    """Times, metrics and the check choose; a bucket that begins before `from` is whole."""
+    """Times, metrics and the check select the points, and a bucket that begins before `from` is whole."""
     answer = ask(lake, begin=T + 601, end=T + 900, metrics=["sent"])
     assert [(each["metric"], [point["at"] for point in each["points"]]) for each in answer["metrics"]] == [
         ("sent", [int(T) + 600]),
@@ -101,7 +99,7 @@ def test_what_is_asked_for_is_all_that_comes(lake: Lake) -> None:
 
 @pytest.mark.parametrize("limit", [1, 3, 4, 7, 100])
 def test_pages_make_the_whole(lake: Lake, limit: int) -> None:
-    """However small they are, and for raw results that share their time, too."""
+    """Pages of any size together make the whole answer."""
     whole, seen, cursor = ask(lake, metrics=["sent"]), list[Any](), None
     while True:
         page = ask(lake, metrics=["sent"], limit=limit, cursor=cursor)
@@ -113,7 +111,7 @@ def test_pages_make_the_whole(lake: Lake, limit: int) -> None:
 
 
 def test_raw_results_in_pages(history: Any, take_in: Any, tmp_path: Path) -> None:
-    """In the order of time, asked ones, too; several of one microsecond are neither lost nor doubled between pages."""
+    """Raw results come in pages in order of time, asked ones too, and several of one microsecond come once each."""
     times = [0, 60, 60, 60, 60, 90_000, 90_001]
     for at in times:
         history.segment(history.result("web1/disk", T + at, "warning", summary=f"at {at}", origin=int(at == 90_000),
@@ -138,7 +136,7 @@ def test_raw_results_in_pages(history: Any, take_in: Any, tmp_path: Path) -> Non
 
 
 def hours(lake: Lake, *rows: tuple[float, int, int]) -> None:
-    """Rows of h1 of series 0: when, how many results, version."""
+    """Publish rows of h1 for series 0, each with its time, number of results and version."""
     nothing = dict.fromkeys(TABLES["h1"].columns.names)
     made = [
         {**nothing, "series": 0, "bucket": datetime.fromtimestamp(at, UTC), "metric": "", "unit": "ms", "kind": "gauge",
@@ -150,7 +148,7 @@ def hours(lake: Lake, *rows: tuple[float, int, int]) -> None:
 
 
 def test_the_span_chooses_the_resolution(lake: Lake) -> None:
-    """Two days are five minutes, two months hours; what reaches back further is taken where the finer doesn't."""
+    """The span chooses the resolution, and a coarser one if only that reaches back far enough."""
     assert ask(lake, end=T + 2 * 86_400)["resolution"] == "m5"
     assert ask(lake, end=T + 3 * 86_400)["resolution"] == "h1"
     assert ask(lake, end=T + 90 * 86_400)["resolution"] == "d1"
@@ -166,7 +164,7 @@ def test_the_span_chooses_the_resolution(lake: Lake) -> None:
 
 
 def test_what_cannot_be_answered(lake: Lake, history: Any, take_in: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No such check, no such resolution, too many metrics, a cursor of somebody else's; each with a next step."""
+    """A request that cannot be answered raises an error with a next step."""
     with pytest.raises(NotInLake, match="the lake knows no web1/cpu: a new check is there some 20 s after"):
         ask(lake, check="cpu")
     with pytest.raises(BadRequest, match="is one of m5, h1, d1, raw"):
@@ -189,9 +187,7 @@ def test_what_cannot_be_answered(lake: Lake, history: Any, take_in: Any, monkeyp
 
 
 def test_a_page_is_of_one_version(lake: Lake, history: Any, take_in: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A version that is published while somebody reads isn't half there; files that go away meanwhile are looked for
-    again.
-    """
+    """An answer is of one version of the lake, and files that went away meanwhile are looked up again."""
     listed, files = [], Lake.files
 
     def published_meanwhile(self: Lake, table: str, *more: Any) -> Any:
@@ -220,7 +216,7 @@ def fields(**given: str | list[str]) -> dict[str, Any]:
 
 
 def test_over_http(lake: Lake, tmp_path: Path) -> None:
-    """From words in an address to JSON; without a lake, and with one that is damaged, a sentence."""
+    """A request over HTTP gives JSON, and a missing or damaged lake gives a problem with a sentence."""
     answer = json.loads(read_lake(lake.folder, fields(agent="web1", check="disk", from_="20m", metric="sent")))
     assert [point["n"] for point in metric(answer, "sent")] == [5, 5, 5, 5]
     raw = json.loads(read_lake(lake.folder, fields(agent="web1", check="disk", from_=str(T), resolution="raw")))
@@ -243,7 +239,7 @@ def test_over_http(lake: Lake, tmp_path: Path) -> None:
 
 
 def test_lots_of_days(lake: Lake) -> None:
-    """From 1970 to the end of time costs no more than the days that there are."""
+    """A request from 1970 to the end of time is answered from the days that exist."""
     answer = ask(lake, begin=0, end=253_402_300_800, resolution="m5")
     assert sum(point["n"] for point in metric(answer, "")) == 20
     days = [date(2026, 9, 22) - timedelta(days=n) for n in range(40)]

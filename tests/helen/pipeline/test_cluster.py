@@ -1,4 +1,4 @@
-"""The same jobs on a cluster: a master and two workers of pip's pyspark, with an executor each.
+"""Tests the same jobs on a cluster: a master and two workers of pip's pyspark, with an executor each.
 
 One executor dies in the middle of a task, after the task has written its files. The numbers are those that one process
 comes to.
@@ -66,7 +66,7 @@ spark.stop()
 
 
 def some_history(helen: Any) -> None:
-    """Four checks, one of them with a counter; some results late, some bad."""
+    """Write four checks with a counter, some results late and some bad."""
     rng, total = random.Random(2), 0.0
     for segment in range(SEGMENTS):
         records = []
@@ -83,7 +83,7 @@ def some_history(helen: Any) -> None:
 
 
 def run_on_cluster(state: Path, lake: Path, scratch: Path, quick: dict[str, str]) -> Any:
-    """The answer of JOBS; the cluster and all that it started have ended."""
+    """Run JOBS on a cluster of its own and return their answer; the cluster has ended afterwards."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
     words = [sys.executable, str(ROOT / "deploy" / "spark" / "cluster.py"), "--workers", "2", "--cores", "3"]
     words += ["--memory", "512m"]
@@ -109,7 +109,7 @@ def run_on_cluster(state: Path, lake: Path, scratch: Path, quick: dict[str, str]
 
 
 def same(one: Any, other: Any) -> bool:
-    """Floats to 1e-9: sums depend on the order in which they are added."""
+    """Compare two values, floats to 1e-9, since sums depend on the order of adding."""
     if isinstance(one, float) and isinstance(other, float):
         return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-9)
     return bool(one == other)
@@ -124,7 +124,7 @@ def rows(lake: Lake, table: str, key: tuple[str, ...]) -> list[dict[str, Any]]:
 def test_the_same_numbers_on_a_cluster(
     spark: Any, quick: dict[str, str], history: Any, take_in: Any, tmp_path: Path
 ) -> None:
-    """Results, changes, hours, days and availability; the executor that was killed changes none of them."""
+    """A cluster gives the same results, changes, hours, days and availability, although an executor is killed."""
     some_history(history)
     here, there = Lake(tmp_path / "here"), Lake(tmp_path / "there")
     take_in(here, history.state)

@@ -33,7 +33,7 @@ ASKING = {"collect", "toArrow", "toPandas", "toLocalIterator"}  # methods of a f
 
 @pytest.fixture
 def answers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """The rows of each answer that the driver gets."""
+    """Provide the number of rows of each answer that the driver gets from Spark."""
     found: list[int] = []
     as_arrow, collect = DataFrame.toArrow, DataFrame.collect
 
@@ -54,7 +54,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
 
 
 def lake_of(new_history: Any, take_in: Any, folder: Path, times: int) -> Lake:
-    """Each check of four flaps, alerts and changes its status so many times in a day."""
+    """Return a lake in which each check flaps, alerts and changes its status `times` times in a day."""
     history = new_history(folder / "helen")
     records = []
     for n in range(times):
@@ -72,7 +72,7 @@ def lake_of(new_history: Any, take_in: Any, folder: Path, times: int) -> Lake:
 
 
 def reports(spark: Any, lake: Lake) -> dict[str, list[Any]]:
-    """The rows of each report."""
+    """Return the rows of each report by its name."""
     series = choose(lake)
     made = {each.__name__: each(spark, lake, DAYS, series, 50) for each in (flapping, offenders, cost)}
     made["sla"] = sla(spark, lake, DAYS, series, "strict", 99.0)
@@ -96,7 +96,7 @@ def test_as_many_rows_for_a_busy_day_as_for_a_quiet_one(
 def test_a_back_test_counts_in_spark(
     spark: Any, new_history: Any, take_in: Any, tmp_path: Path, answers: list[int]
 ) -> None:
-    """Events are as many as there were changes; the driver gets a row for each check id and side, and one of counts."""
+    """A back test counts in Spark, so that the driver's rows do not grow with the number of changes."""
     collected = []
     for times in (1, 60):
         lake = lake_of(new_history, take_in, tmp_path / str(times), times)
@@ -129,7 +129,7 @@ def test_the_last_minutes_are_cut(
 
 
 def test_the_docs_say_what_bounds_each_answer() -> None:
-    """A module that asks Spark for rows has a row in the table of docs/pipeline.rst, as often as it asks."""
+    """The table in docs/pipeline.rst names each module that asks Spark for rows, with the number of its calls."""
     folder = ROOT / "helen" / "pipeline"
     asked = {
         str(path.relative_to(folder)): count
@@ -142,7 +142,7 @@ def test_the_docs_say_what_bounds_each_answer() -> None:
 
 
 def _is_asking(node: ast.AST) -> bool:
-    """Frames take no argument there; garbage's `collect` isn't one of a frame."""
+    """Return if a node asks a frame for rows; `gc.collect` does not."""
     if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ASKING):
         return False
     return not (isinstance(node.func.value, ast.Name) and node.func.value.id == "gc")

@@ -1,4 +1,4 @@
-"""The commands from the outside: what they print, and what they say when they can't."""
+"""Tests the commands of the pipeline from outside: their output, and their errors."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def say(spark: Any, monkeypatch: pytest.MonkeyPatch) -> Say:
 
 
 def test_from_run_to_reports(say: Say, history: Any) -> None:
-    """Two checks, one of them bad now and then: taken in, and asked for in each way there is."""
+    """Two checks are taken in and shown by each report, `sql` and `doctor`."""
     now = time.time() // 86_400 * 86_400 - 86_400  # yesterday
     history.segment(
         *(history.result("web1/disk", now + n * 60, "critical" if n % 4 == 3 else "ok", took_ms=10.0, cpu_ms=2.0,
@@ -95,7 +95,7 @@ REFUSED: dict[str, tuple[tuple[str, ...], int, str]] = {
 @pytest.mark.parametrize(("words", "status", "said"), REFUSED.values(), ids=REFUSED)
 def test_what_cannot_be_done_is_said(say: Say, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...],
                                      status: int, said: str) -> None:  # fmt: skip
-    """One sentence, and no traceback."""
+    """A command that cannot be done ends with its status and one sentence, without a traceback."""
     monkeypatch.chdir(tmp_path)
     done = say(*words)
     assert (done.exit_code, said in done.stderr) == (status, True), done.stderr
@@ -103,7 +103,8 @@ def test_what_cannot_be_done_is_said(say: Say, tmp_path: Path, monkeypatch: pyte
 
 
 def test_helen_pipeline_is_a_process_of_its_own(tmp_path: Path) -> None:
-    """`helen pipeline` passes everything on, without Spark in the process that was called; its status is ours."""
+    """`helen pipeline` runs as a process of its own, passes its words on without Spark, and returns that process's
+    status."""
     code = "import sys; from helen.cli.pipeline import pipeline; assert 'pyspark' not in sys.modules; pipeline()"
     words = [sys.executable, "-c", code, "doctor", "--lake", str(tmp_path / "lake"), "--output", "json"]
     root = str(Path(__file__).parents[3])

@@ -1,6 +1,4 @@
-"""Tests what counters gained: the sums of every level are what a walk through the raw values gives, whenever
-they came.
-"""
+"""Tests the gain of counters: each level has what a walk through the raw values gives, whenever they came."""
 
 from __future__ import annotations
 
@@ -74,7 +72,7 @@ def follow(lake: Lake) -> None:
 
 
 def check(lake: Lake, values: Values) -> None:
-    """All levels say the same as the raw values."""
+    """Check that all levels have the gain of the raw values."""
     names = {f"{row['agent']}/{row['check_id']}": row["series"] for row in lake.rows("series")}
     expected = {names[name]: walked(each) for name, each in values.items()}
     for table in ("m5", "h1", "d1"):
@@ -82,7 +80,7 @@ def check(lake: Lake, values: Values) -> None:
 
 
 def test_a_check_each_five_minutes_has_a_rate(lake: Lake, history: Any, take_in: Any) -> None:
-    """The gain belongs to the bucket in which it was seen, and the time in which it came is known."""
+    """A gain belongs to the bucket in which it was seen, and its rate counts the time since the value before."""
     history.segment(
         history.result("web1/net", T, metrics=sent(100)), history.result("web1/net", T + 300, metrics=sent(400))
     )
@@ -101,7 +99,7 @@ def test_a_check_each_five_minutes_has_a_rate(lake: Lake, history: Any, take_in:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_as_one_walks_through_the_values(lake: Lake, history: Any, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Segments in any order, days late; counters that begin again, pauses of days; writers that end at any point."""
+    """Gains equal those of a walk through the values, whatever the order, delay, restarts and pauses of segments."""
     rng, values = random.Random(seed), defaultdict(list)
     monkeypatch.setattr(ingestion, "LITTLE_SEGMENTS", rng.choice((0, 2)))
     pieces: list[list[Any]] = []
@@ -141,7 +139,8 @@ def test_as_one_walks_through_the_values(lake: Lake, history: Any, seed: int, mo
 def test_rows_that_can_not_be_read_just_now_are_not_taken_for_none(
     lake: Lake, history: Any, where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A process without descriptors takes the segment in with its next try: its steps are not lost."""
+    """Files that cannot be read for want of descriptors fail the try, and the next try takes their steps into
+    account."""
     monkeypatch.setattr(ingestion, "LITTLE_SEGMENTS", 0)
     segments = [[(T, 100.0), (T + 120, 10.0)], [(T + 60, 150.0)], [(T + 400, 40.0)]]
     for each in segments:
@@ -170,7 +169,7 @@ def test_rows_that_can_not_be_read_just_now_are_not_taken_for_none(
 
 
 def test_damage_is_told_from_a_look_that_fails(tmp_path: Path) -> None:
-    """A file that is gone, cut or overwritten is damaged; one that can't be opened just now is not."""
+    """A missing, cut or overwritten file is damaged, and one that cannot be opened just now is not."""
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"a": list(range(10_000))}), path)
     whole = path.read_bytes()
@@ -191,7 +190,7 @@ def test_damage_is_told_from_a_look_that_fails(tmp_path: Path) -> None:
 
 
 def test_a_day_made_anew_is_the_same(lake: Lake, history: Any, take_in: Any) -> None:
-    """Twice as well; and so is one whose rows were lost, its neighbours included."""
+    """A day made anew is the same, also twice, and also one whose rows were lost, with its neighbours."""
     rng, values, total = random.Random(4), [], 0.0
     for n in range(3 * 48):
         total = 0.0 if rng.random() < 0.05 else total + rng.randrange(99)
@@ -231,7 +230,7 @@ def content(lake: Lake) -> dict[str, list[Any]]:
 
 
 def test_a_metric_that_a_bucket_lost_is_gone(lake: Lake, history: Any, take_in: Any) -> None:
-    """A bucket is replaced whole: whoever reads it, by name or without, sees no row of before."""
+    """A bucket is replaced whole: a metric that it lost is in no answer, by name or without."""
     history.segment(*(history.result("web1/net", T + n * 600, metrics=sent(n)) for n in range(6)))
     take_in(lake, history.state)
     follow(lake)
@@ -256,7 +255,7 @@ def test_a_metric_that_a_bucket_lost_is_gone(lake: Lake, history: Any, take_in: 
 
 
 def test_what_cannot_be_made_anew(lake: Lake, history: Any, take_in: Any) -> None:
-    """It is refused before anything is replaced: a table without a source, days whose source is forgotten."""
+    """A rebuild without a source, or of days whose source is forgotten, is refused before anything is replaced."""
     history.segment(history.result("web1/net", T, metrics=sent(1)))
     with pytest.raises(PipelineError, match=r"results has nothing any more, so 2026-09-22 can't be made anew"):
         rebuild(None, lake, "m5", [date(2026, 9, 22)])  # type: ignore[arg-type]

@@ -33,7 +33,7 @@ DAYS = local_days(date(2026, 9, 22), date(2026, 9, 23), "UTC")
 
 
 def part_of(*numbers: int) -> pa.RecordBatch:
-    """The rows of a part: each day a check is good for as many per cent as its number, one more on the second day."""
+    """Return the rows of a part: a check's percentage is its number, and one more on the second day."""
     rows = [
         {"series": number, "date": day.date, "zone": "UTC", "profile": "strict", "seconds": 86400.0, "ok": 0.0,
          "bad": 0.0, "planned": 0.0, "unknown": 0.0, "no_data": 0.0, "percent": float(number + at), "outages": 0,
@@ -94,7 +94,7 @@ def test_no_checks() -> None:
 
 
 def test_its_file_has_no_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So it is gone with the process, however that ends."""
+    """The file of rows has no name, so that it is gone with the process, however that ends."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     rows = three_checks()
     assert list(tmp_path.iterdir()) == []
@@ -104,7 +104,7 @@ def test_its_file_has_no_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.fixture
 def lake(history: Any, take_in: Any, tmp_path: Path) -> Lake:
-    """Six checks with a result each hour of a day, and a bad one for each in another hour."""
+    """Provide a lake of six checks with a result each hour of a day, and a bad one for each in another hour."""
     history.segment(
         *(
             history.result(f"web{n}/disk", BEGIN + hour * 3600, "critical" if hour == n else "ok")
@@ -118,7 +118,7 @@ def lake(history: Any, take_in: Any, tmp_path: Path) -> Lake:
 
 
 def collected(spark: Any, lake: Lake, last: int, monkeypatch: pytest.MonkeyPatch) -> tuple[list[int], DayRows]:
-    """How many check-days each answer of Spark had, and the report from the 22nd on."""
+    """Return the check-days of each answer of Spark, and the rows of the report from the 22nd on."""
     found: list[int] = []
     asked = DataFrame.toArrow
 
@@ -150,7 +150,7 @@ def test_no_more_rows_at_a_time_for_more_days(spark: Any, lake: Lake, monkeypatc
 
 
 def test_reports_are_the_same_from_a_file_and_from_a_list(spark: Any, lake: Lake) -> None:
-    """By days and added up, with the number of those that miss a target, in each format."""
+    """Reports from a file of rows equal those from a list, by days and added up, in each format."""
     series = choose(lake)
     rows = day_rows(spark, lake, DAYS, "strict", "UTC", series)
     for each_day, missed in ((True, "12 of 12 miss 99.9 %."), (False, "6 of 6 miss 99.9 %.")):
@@ -165,7 +165,7 @@ def test_reports_are_the_same_from_a_file_and_from_a_list(spark: Any, lake: Lake
 
 
 def test_days_are_kept_from_a_file(spark: Any, lake: Lake) -> None:
-    """Twice the same is no new version; a day of another profile is another day."""
+    """The same days stored twice make no new version, and a day of another profile is another day."""
     series = choose(lake)
     lake.lock()
     strict, icinga = (day_rows(spark, lake, DAYS, profile, "UTC", series) for profile in ("strict", "icinga"))
@@ -181,7 +181,7 @@ def test_days_are_kept_from_a_file(spark: Any, lake: Lake) -> None:
 
 
 def test_rows_are_made_once_for_each_format(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cells that don't fit into memory lie in a file; a row that was written is not needed any more."""
+    """Each format reads the rows of a report once, also if their cells do not fit into memory."""
     monkeypatch.setattr(report_formats, "CELLS_IN_MEMORY", 64)
     made: list[int] = []
 

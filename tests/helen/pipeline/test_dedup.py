@@ -1,6 +1,4 @@
-"""Tests that results that two Helens have got are in the lake once: agents that move before their ack send results
-again.
-"""
+"""Tests that a result that two Helens got is in the lake once: agents that move before their ack send results again."""
 
 from __future__ import annotations
 
@@ -19,13 +17,13 @@ T = 1_790_000_100.0  # 2026-09-21 13:35:00 UTC
 
 @pytest.fixture
 def lake(tmp_path: Any) -> Lake:
-    """An empty lake."""
+    """Provide an empty lake."""
     return Lake(tmp_path / "lake")
 
 
 @pytest.mark.adversary(69)
 def test_an_agent_that_moves_stays_one_series(lake: Lake, histories: Any, take_in: Any) -> None:
-    """Its results that reached both Helens are there once, in whatever order they came; Helens' own numbers stay."""
+    """An agent that moves stays one series with each result once, and results numbered by each Helen stay apart."""
     one, two = histories
     one.segment(*(one.result("web1/disk", T + n, spool="k3v9", sequence=n) for n in (1, 2, 3)))
     two.segment(two.result("web9/load", T), *(two.result("web1/disk", T + n, spool="k3v9", sequence=n) for n in (3, 4)))
@@ -64,7 +62,7 @@ def test_a_spool_that_could_not_be_noted_is_noted_later(
 
 @pytest.mark.parametrize("first", [0, 1])
 def test_a_twin_that_comes_between_two_tables(lake: Lake, histories: Any, first: int) -> None:
-    """m5 has a result and `results` failed; then it comes from the other Helen as well. Both have it once."""
+    """A result published in m5 alone before a failure stays single when it comes from the other Helen as well."""
     one, other = histories[first], histories[1 - first]
     one.segment(one.result("web1/load", T, spool="s", sequence=1))
     left = [1]
@@ -87,7 +85,7 @@ def test_a_twin_that_comes_between_two_tables(lake: Lake, histories: Any, first:
 def test_agents_that_move_and_send_again(
     lake: Lake, histories: Any, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    """Whatever they send again, failures and starts between: each once. The lake is read only when somebody moved."""
+    """Each result is in the lake once, whatever agents that move send again, with failures and starts between."""
     rng, reads = random.Random(seed), []
     given = dedup.batches
     monkeypatch.setattr(dedup, "batches", lambda *words: reads.append(words[0]) or given(*words))
@@ -132,7 +130,7 @@ def test_agents_that_move_and_send_again(
 
 
 def test_what_has_come_since_the_batch_began_is_taken_as_well(lake: Lake, histories: Any) -> None:
-    """A little of two Helens, one result with both. The next batch, which has the rest again, adds nothing."""
+    """A small batch takes segments that came since it began, and the next batch does not add them again."""
     one, other = histories
     one.segment(one.result("web1/disk", T, spool="s", sequence=1))
     sink = sink_of(lake, one.state, other.state)

@@ -1,6 +1,5 @@
-"""Tests what other programs, versions and accidents do to the log of a table: understood, or refused with a
-sentence.
-"""
+"""Tests changes to the log of a table by other programs, versions and accidents: understood, or refused with a
+sentence."""
 
 from __future__ import annotations
 
@@ -34,7 +33,7 @@ def lake(tmp_path: Path) -> Lake:
 
 
 def some(history: Any, count: int = 2) -> None:
-    """Segments of two checks."""
+    """Write segments of two checks."""
     for _ in range(count):
         history.segment(*(history.result(f"web{n % 2}/disk", T + n, cpu_ms=1.0) for n in range(6)))
 
@@ -57,7 +56,8 @@ def in_h1(lake: Lake) -> dict[int, int]:
 
 
 def test_rows_that_another_program_deleted_are_gone(lake: Lake, history: Any, take_in: Any) -> None:
-    """Readers, the doctor and the next batch go on; what is left of a bucket is summed up anew, once."""
+    """Rows that another program deleted are gone for all readers, and the rest of their buckets is summed up anew
+    once."""
     some(history)
     take_in(lake, history.state)
     lake.lock()
@@ -82,7 +82,7 @@ def test_rows_that_another_program_deleted_are_gone(lake: Lake, history: Any, ta
 
 
 def test_a_file_that_another_program_wrote_is_followed_once(lake: Lake, history: Any, take_in: Any) -> None:
-    """It is new rows until a level has seen it; an entry that is gone from the log makes it no older than the log."""
+    """A file that another program wrote is new to a level once, also after old entries of the log are gone."""
     some(history, 3)
     take_in(lake, history.state)
     lake.lock()
@@ -115,7 +115,7 @@ def test_a_column_of_another_program_stays(lake: Lake, history: Any, take_in: An
 
 
 def test_a_table_of_an_older_version_gets_what_is_new(lake: Lake, history: Any, take_in: Any) -> None:
-    """Its schema and its format stand in the log, where every reader finds them."""
+    """A table of an older version gets its new columns and the format in its log, once."""
     table = lake.tables["m5"]
     fewer = evolve(table, columns=table.columns.remove(table.columns.get_field_index("peak_kib")))
     lake.tables = {**lake.tables, "m5": fewer}
@@ -163,7 +163,8 @@ DAMAGE: dict[str, tuple[Callable[[DeltaTable, Path], None], str]] = {
 
 @pytest.mark.parametrize("name", DAMAGE)
 def test_what_cannot_be_understood_is_refused(lake: Lake, history: Any, take_in: Any, name: str) -> None:
-    """By the writer, by readers and by the doctor, with the same sentence of one line; nothing is written."""
+    """A log that cannot be understood is refused by writer, readers and doctor with one sentence, and nothing is
+    written."""
     some(history, 4)
     take_in(lake, history.state, most=1)
     damage, sentence = DAMAGE[name]
@@ -181,7 +182,7 @@ def test_what_cannot_be_understood_is_refused(lake: Lake, history: Any, take_in:
 
 
 def test_a_cut_entry_moved_away_is_taken_in_again(lake: Lake, history: Any, take_in: Any) -> None:
-    """As the sentence says: the segments are there, and each result is once."""
+    """After a cut entry is moved away, as its sentence says, the segments are taken in again, each result once."""
     some(history)
     take_in(lake, history.state, most=1)
     opened = DeltaTable(str(lake.path("results")))
@@ -192,7 +193,7 @@ def test_a_cut_entry_moved_away_is_taken_in_again(lake: Lake, history: Any, take
 
 
 def test_a_log_that_is_lost_is_no_new_table(lake: Lake, history: Any, take_in: Any) -> None:
-    """Its files would be swept, and what Helen has deleted would be missing: it stops before the first step."""
+    """A table whose log is lost stops the pipeline before any step: a new table would lose deleted segments."""
     some(history, 4)
     take_in(lake, history.state, most=1)
     shutil.rmtree(lake.path("results") / "_delta_log")
@@ -206,7 +207,7 @@ def test_a_log_that_is_lost_is_no_new_table(lake: Lake, history: Any, take_in: A
 
 
 def test_a_lake_that_is_deleted_under_a_writer_ends_it(lake: Lake, history: Any) -> None:
-    """It would go on in a lake without names, beside the next writer."""
+    """A lake that is deleted under a writer ends it: it would go on without names, beside the next writer."""
     some(history, 1)
     sink = sink_of(lake, history.state)
     sink.take(PlainBatch(sink, 9))
@@ -219,7 +220,7 @@ def test_a_lake_that_is_deleted_under_a_writer_ends_it(lake: Lake, history: Any)
 
 
 def test_replaced_files_stay_as_long_as_the_table_says(lake: Lake, history: Any, take_in: Any) -> None:
-    """A reader of an old version, of whatever program, has a day to finish."""
+    """Replaced files stay for the retention of their table, a day, so that readers of an old version can finish."""
     some(history, 3)
     take_in(lake, history.state, most=1)
     lake.lock()

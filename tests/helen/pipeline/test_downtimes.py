@@ -1,4 +1,4 @@
-"""Downtimes and absences out of changes: transcripts, with documents as Helen records them."""
+"""Tests downtimes and absences from changes, with documents as Helen records them."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ def change(at: float, kind: str, helen: int = 0, **document: Any) -> dict[str, A
 
 
 def on(changes: list[dict[str, Any]], agent: str = "web1", check: str = "disk") -> list[tuple[float, float]]:
-    """Seconds."""
+    """Return the downtimes of a check as spans in seconds."""
     spans = [span for each in downtimes(changes, SPAN) if each.covers(agent, check) for span in each.spans]
     return [(begin / S, end / S) for begin, end in spans]
 
 
 def test_a_downtime_counts_from_when_it_was_set() -> None:
-    """Not backwards, and not beyond its end, nor beyond the span."""
+    """A downtime counts from when it was set, not backwards, and up to its end or the end of the span."""
     assert on([change(2000, "downtime", id="a", begin=1500, until=3000)]) == [(2000, 3000)]
     assert on([change(500, "downtime", id="a", begin=600, until=99_000)]) == [(1000, 9000)]
     assert on([change(500, "downtime", id="a", begin=600, until=900)]) == []
 
 
 def test_a_changed_or_cancelled_one_counts_until_then() -> None:
-    """The same id again replaces it; cancel ends it; a silence is no planned time."""
+    """A changed or cancelled downtime counts until then, and a silence is no downtime."""
     set_, moved = change(2000, "downtime", id="a", until=8000), change(3000, "downtime", id="a", begin=5000, until=6000)
     assert on([set_, moved]) == [(2000, 3000), (5000, 6000)]
     assert on([set_, change(4000, "downtime", action="cancel", id="a")]) == [(2000, 4000)]
@@ -39,7 +39,7 @@ def test_a_changed_or_cancelled_one_counts_until_then() -> None:
 
 
 def test_its_scope_is_by_names_and_labels() -> None:
-    """Labels as the last rule of the agent says them."""
+    """A downtime covers checks by names, and agents by labels of their last rules."""
     changes = [
         change(1, "rule", agent="web1", labels={"role": "web"}, checks={}),
         change(2, "downtime", id="a", until=8000, labels={"role": "w*"}, checks=["disk*"]),
@@ -49,7 +49,7 @@ def test_its_scope_is_by_names_and_labels() -> None:
 
 
 def test_what_cannot_be_read_is_no_downtime() -> None:
-    """A field of a later version doesn't end the report."""
+    """A downtime with an unknown field is left out and does not end the report."""
     assert on([change(2000, "downtime", id="a", until=8000, moon="full")]) == []
 
 
@@ -62,7 +62,8 @@ def absences(changes: list[dict[str, Any]], *words: Any) -> list[tuple[int, int]
 
 
 def test_helen_was_away_between_stop_and_start() -> None:
-    """A killed one was there until its last result; one that doesn't come back is away until the end."""
+    """Helen is away from stop to start, a killed one from its last result, and one that does not return until the
+    end."""
     start, stop = change(1100, "helen_start"), change(3000, "helen_stop")
     assert absences([start, stop, change(3420, "helen_start")], SPAN, heard) == [(3000 * S, 3420 * S)]
     assert absences([start, change(5000, "helen_start")], SPAN, heard) == [(4500 * S, 5000 * S)]
@@ -71,7 +72,8 @@ def test_helen_was_away_between_stop_and_start() -> None:
 
 
 def test_what_the_lake_has_not_heard_of_is_not_all_right() -> None:
-    """A killed Helen that nobody has started again is away since its last record; a quiet quarter is none."""
+    """A killed Helen without a new start is away since its last record, unless that is less than a quarter of an
+    hour ago."""
     start = change(1100, "helen_start")
     assert absences([start], SPAN, heard, {0: 5000 * S}) == [(5000 * S, 9000 * S)]
     assert absences([start], SPAN, heard, {0: 8200 * S}) == []
@@ -80,14 +82,14 @@ def test_what_the_lake_has_not_heard_of_is_not_all_right() -> None:
 
 
 def test_a_helen_that_never_came_back_is_away_all_the_time() -> None:
-    """Its last record is older than what was looked at, and so is its start: the lake knows nothing of it any more."""
+    """A Helen whose last record and start are older than the span is away all the time."""
     start = change(100, "helen_start")
     assert absences([start], SPAN, heard, {}) == [SPAN]
     assert away([start, change(120, "helen_start", 1)], SPAN, heard, {1: 9000 * S}) == {0: [SPAN], 1: []}
 
 
 def test_each_helen_is_away_for_itself() -> None:
-    """Clipped to the span; one without absences is listed, one that never recorded a start is not."""
+    """Each Helen's absences are its own, clipped to the span; one without a recorded start is not listed."""
     changes = [
         change(500, "helen_start"), change(1100, "helen_start", 1), change(3000, "helen_stop"),
         change(4000, "helen_start"), change(9500, "helen_stop", 1), change(600, "rule", 2, agent="x"),
@@ -96,7 +98,7 @@ def test_each_helen_is_away_for_itself() -> None:
 
 
 def test_only_kills_that_matter_are_looked_into() -> None:
-    """Each costs a question to the lake."""
+    """Only kills that matter for the span are looked up, since each costs a question to the lake."""
     asked = []
     kills = [change(at, "helen_start") for at in (100, 200, 300, 5000)]
     away(kills, SPAN, lambda *which: asked.append(which))
@@ -104,7 +106,7 @@ def test_only_kills_that_matter_are_looked_into() -> None:
 
 
 def test_of_several_helens_all_must_be_away() -> None:
-    """While one is there its agents are heard, and so may be those of the others."""
+    """Several Helens are absent together only while all are away, since any of them may hear the agents."""
     changes = [change(1100, "helen_start"), change(1100, "helen_start", 1), change(3000, "helen_stop")]
     assert absences(changes, SPAN, heard) == []
     both = [*changes, change(4000, "helen_stop", 1), change(6000, "helen_start")]

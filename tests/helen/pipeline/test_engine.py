@@ -1,4 +1,4 @@
-"""Spark's workers and this process do the same work by the same tasks, and what both have made is equal."""
+"""Tests that Spark's workers and this process do the same work by the same tasks, with equal results."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_where_little_work_is_done(name: str) -> None:
 
 
 def some(helen: Any, day: float) -> None:
-    """Segments of two days with counters, and changes."""
+    """Write segments of counters, and changes, from a day on."""
     rng = random.Random(int(day))
     for number in range(3):
         begin = T + day * 86_400 + number * 900
@@ -81,7 +81,7 @@ def made_by(spark: Any, history: Any, lake: Lake, way: str) -> dict[str, list[st
 
 
 def test_both_ways_make_the_same(spark: Any, new_history: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From segments to days: the same rows in all tables. Each way is really taken."""
+    """The local way and Spark's way make the same rows in all tables, and each way is really taken."""
     found, ran = {}, []
     real = engine.run_parts
 
@@ -100,7 +100,7 @@ def test_both_ways_make_the_same(spark: Any, new_history: Any, tmp_path: Path, m
 
 
 def test_a_sink_that_may_not_read_hands_everything_out(history: Any, tmp_path: Path) -> None:
-    """One small segment goes to the workers, too."""
+    """A sink that may not read segments itself hands even one small segment to the workers."""
     history.segment(history.result("web1/disk", T))
     lake = Lake(tmp_path / "lake")
     lake.lock()
@@ -114,7 +114,7 @@ def test_a_sink_that_may_not_read_hands_everything_out(history: Any, tmp_path: P
 
 
 def test_parts_are_handed_out_where_there_is_much(spark: Any) -> None:
-    """Rows above the limit are Spark's, wherever it is."""
+    """Parts with more rows than the limit go to Spark, and others are run in this process."""
     with pytest.raises(AssertionError):
         run_parts(None, lambda batches: iter(()), 1, 11, 10)
     assert run_parts(None, lambda batches: iter(()), 1, 10, 10) == []

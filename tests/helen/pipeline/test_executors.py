@@ -1,4 +1,4 @@
-"""A cluster's executors: how long a start waits for them, and which settings they get on this machine."""
+"""Tests a cluster's executors: how long a start waits for them, and their settings on this machine."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_how_long_a_start_waits_for_executors(come: list[float], until: float) -
 
 
 class Builder:
-    """Notes what Spark is started with, and starts nothing."""
+    """Note the settings with which Spark would be started, and start nothing."""
 
     def __init__(self) -> None:
         self.settings: dict[str, str] = {}

@@ -1,6 +1,5 @@
-"""Tests what an export holds: each row that counts once, with names, of all agents or some; or a sentence, no
-manifest.
-"""
+"""Tests the content of an export: each row that counts once, with names, of all agents or some; or an error without
+a manifest."""
 
 from __future__ import annotations
 
@@ -34,7 +33,7 @@ ODD = 'a "quoted"; =1+1 agent'
 
 @pytest.fixture
 def lake(tmp_path: Path, history: Any, take_in: Any) -> Lake:
-    """Two days in segments that split a bucket, and a day of availability in two versions."""
+    """Provide a lake of two days in segments that split a bucket, with a day of availability in two versions."""
     lake = Lake(tmp_path / "lake")
     for number in range(6):
         begin = T + number // 3 * DAY + number % 3 * 100
@@ -65,7 +64,7 @@ def read_csv(folder: Path) -> list[dict[str, str]]:
 
 
 def test_parquet_has_all_that_counts(lake: Lake, tmp_path: Path) -> None:
-    """Rows of m5 that add up are one; of availability the newest counts; names stand in front."""
+    """A Parquet export has all rows that count: m5 merged, the newest availability, and names in the first columns."""
     target = tmp_path / "out"
     found = export(lake, str(target), "parquet", [], ALWAYS)
     assert set(found) == set(lake.tables)
@@ -90,7 +89,7 @@ def test_parquet_has_all_that_counts(lake: Lake, tmp_path: Path) -> None:
 
 
 def test_csv_of_some_agents_and_days(lake: Lake, tmp_path: Path) -> None:
-    """Nested columns are JSON; nothing begins a formula; tables without series are no agent's."""
+    """A CSV export of some agents and days has JSON in nested columns and no cell that begins a formula."""
     target = tmp_path / "out"
     found = export(lake, str(target), "csv", [], (date(2026, 9, 23), date(2026, 9, 23)), [ODD])
     assert found == {
@@ -115,7 +114,7 @@ def test_csv_of_some_agents_and_days(lake: Lake, tmp_path: Path) -> None:
 def test_an_agent_that_is_new_meanwhile_has_its_name(
     lake: Lake, history: Any, take_in: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A batch that comes in just before the files are listed has rows of series that were unknown until then."""
+    """An agent that is new while the files are listed is exported with its name."""
     given = lake.files
     coming = [lambda: take_in(Lake(lake.folder), history.state)]
     history.segment(history.result("new/disk", T + DAY + 900))
@@ -149,7 +148,7 @@ def test_cells(name: str) -> None:
 
 
 def test_parts_of_a_day_are_added_up_one_by_one(lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A day that doesn't fit into memory at once is the same in the end."""
+    """A day exported in parts that fit into memory has the same rows as a whole one."""
     export(lake, str(tmp_path / "whole"), "parquet", ["m5"], ALWAYS)
     monkeypatch.setattr(exporting, "PART_ROWS", 5)
     export(lake, str(tmp_path / "parts"), "parquet", ["m5"], ALWAYS)
@@ -180,7 +179,7 @@ REFUSED: dict[str, tuple[Callable[[Lake, Path], None], type[Exception], str]] = 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_is_not_whole_has_no_manifest(lake: Lake, tmp_path: Path, name: str) -> None:
-    """The readable rows are written all the same."""
+    """An export that is not whole raises an error and writes no manifest, but the readable rows."""
     damage, kind, sentence = REFUSED[name]
     damage(lake, tmp_path / "out")
     with pytest.raises(kind, match=sentence):
@@ -191,7 +190,7 @@ def test_what_is_not_whole_has_no_manifest(lake: Lake, tmp_path: Path, name: str
 
 
 def test_the_command(lake: Lake, tmp_path: Path) -> None:
-    """It needs no Spark, and says what it wrote, or what is wrong with its words."""
+    """The export command works without Spark and says the rows it wrote, or the fault in its options."""
 
     def say(*words: str) -> Any:
         return CliRunner().invoke(main, ["export", "--lake", str(lake.folder), "--to", str(tmp_path / "out"), *words])

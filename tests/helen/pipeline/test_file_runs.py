@@ -1,4 +1,4 @@
-"""Late results have no whole day written again: of a day that is over as much is put together as came for it."""
+"""Tests that late results do not have a whole day written again, only about as many rows as came for it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,8 @@ def test_what_is_worth_it(sizes: list[tuple[int, int]], count: int) -> None:
     ("there", "portion", "each"), [(400_000, 10, 1), (400_000, 10, 8), (20_000, 100, 3), (0, 7, 5)]
 )
 def test_rows_are_written_again_as_often_as_their_number_doubles(there: int, portion: int, each: int) -> None:
-    """600 portions, a look after some of them. A rule by the number of files alone wrote the day again each time."""
+    """Rows are rewritten about as often as their number doubles, over 600 portions, and the number of files stays
+    bounded."""
     files = [file(PER_FILE, 0, fresh=False) for _ in range(there // PER_FILE)]
     assert sum(one.rows for one in files) == there
     again, most_files, late = 0, 0, 0
@@ -71,7 +72,7 @@ def test_rows_are_written_again_as_often_as_their_number_doubles(there: int, por
 
 
 def test_a_large_day_is_never_written_again_for_few_rows() -> None:
-    """Files of the day that are one run are left, whatever order files are listed in."""
+    """The whole files of a large day are not rewritten for a few rows, in whatever order files are listed."""
     rng = random.Random(1)
     files = [file(PER_FILE, 0, fresh=False) for _ in range(7)] + [file(20, version) for version in range(1, 40)]
     rng.shuffle(files)
@@ -81,7 +82,7 @@ def test_a_large_day_is_never_written_again_for_few_rows() -> None:
 
 
 def written_again(lake: Lake, table: str) -> int:
-    """Rows of all files that an entry of compaction has named: those that were there before."""
+    """Count the rows of files that entries of compaction have named as rewritten."""
     found = 0
     for entry in sorted((lake.path(table) / "_delta_log").glob("*.json")):
         actions = [json.loads(line) for line in entry.read_text().splitlines()]
@@ -100,7 +101,8 @@ def some(helen: Any, rng: random.Random, begin: float, count: int, late: float =
 
 
 def test_late_results_of_an_old_day(history: Any, take_in: Any, tmp_path: Path) -> None:
-    """Each batch has one of them, and upkeep looks after eight. The day has 1,440 results; 40 come late."""
+    """Forty late results of an old day are compacted without rewriting its 1,440 others each time, and all sums are
+    right."""
     lake, rng, now = Lake(tmp_path / "lake"), random.Random(1), datetime.fromtimestamp(T + 3 * DAY, UTC)
     for part in range(9):
         some(history, rng, T + part * 9600, 160)

@@ -1,4 +1,4 @@
-"""An agent that is forgotten: nothing of it is left, everything else is as before, and the lake still proves itself."""
+"""Tests that an agent is forgotten: nothing of it is left, everything else stays, and the lake still proves itself."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TABLES = ("results", "m5", "h1", "d1", "changes", "standing", "availability_dail
 
 
 def some(helen: Any, begin: float, count: int = 12) -> None:
-    """A segment of each kind, of three agents with two checks each."""
+    """Write a segment of each kind, of three agents with two checks each."""
     agents = ("web1", GONE, "web2")
     helen.segment(
         *(helen.result(f"{agents[n % 3]}/c{n % 2}", begin + n * 60, "critical" if n % 5 == 0 else "ok", metrics=[
@@ -44,7 +44,7 @@ def some(helen: Any, begin: float, count: int = 12) -> None:
 
 @pytest.fixture
 def lake(tmp_path: Path, history: Any, take_in: Any) -> Lake:
-    """Two days, one of them compacted; of the other one d1 hasn't seen the last hours."""
+    """Provide a lake of two days, one of them compacted, the other with hours that d1 has not seen."""
     lake = Lake(tmp_path / "lake")
     for number in range(4):
         some(history, T + number * 3600)
@@ -69,7 +69,7 @@ def lake(tmp_path: Path, history: Any, take_in: Any) -> Lake:
 
 
 def of_others(lake: Lake) -> dict[str, list[str]]:
-    """All rows of the other agents, and those about nobody, by name instead of number."""
+    """Return all rows of other agents, or of none, with names in place of numbers."""
     names = {row["series"]: f"{row['agent']}/{row['check_id']}" for row in lake.rows("series")}
     found = {}
     for table in TABLES:
@@ -93,7 +93,7 @@ def do(lake: Lake, **more: Any) -> Forgotten:
 
 
 def check(lake: Lake, before: dict[str, list[str]]) -> None:
-    """Nothing of it, all of the rest, and the proof."""
+    """Check that the agent is gone, that all other rows are there, and that the lake proves itself."""
     assert of_others(lake) == before
     known = {row["series"] for row in lake.rows("series")}
     assert not any(GONE in str(row) for table in ("series", "spools") for row in lake.rows(table))
@@ -105,7 +105,7 @@ def check(lake: Lake, before: dict[str, list[str]]) -> None:
 
 
 def test_nothing_of_it_is_left(lake: Lake) -> None:
-    """In no table, and no file once the replaced ones are swept; everything else is as before."""
+    """A forgotten agent is in no table, and in no file once replaced ones are swept; everything else stays."""
     before, counted = of_others(lake), len(lake.rows("results"))
     gone = {row["series"] for row in lake.rows("series") if row["agent"] == GONE}
     found = do(lake)
@@ -127,7 +127,7 @@ def test_nothing_of_it_is_left(lake: Lake) -> None:
 
 
 def test_levels_go_on_without_it(lake: Lake, history: Any, take_in: Any) -> None:
-    """Rows that a level had not seen yet come into it; the agent itself is new when it comes back."""
+    """Levels follow without a forgotten agent, which is new with new numbers when it comes back."""
     before = of_others(lake)
     numbers = {row["series"] for row in lake.rows("series")}
     do(lake)
@@ -148,7 +148,7 @@ def test_levels_go_on_without_it(lake: Lake, history: Any, take_in: Any) -> None
 
 @pytest.mark.parametrize("table", ["segments", "results", "h1", "changes", "series"])
 def test_a_run_that_was_ended_is_begun_again(lake: Lake, monkeypatch: pytest.MonkeyPatch, table: str) -> None:
-    """Wherever the disk was full: each result is taken back once."""
+    """A forget that a full disk ended is begun again and takes each result back once."""
     before = of_others(lake)
     with pytest.MonkeyPatch.context() as patched, pytest.raises(OSError, match="No space"):
         plainly.refuse_once(patched, lake, table)
@@ -167,7 +167,7 @@ def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_rows_that_are_left_keep_the_name(lake: Lake) -> None:
-    """The error says to begin again, so the lake must still know the agent then."""
+    """A forget that leaves rows keeps the agent's name and says to begin again."""
     before = of_others(lake)
     with pytest.MonkeyPatch.context() as patched:
         given = lake.publish
@@ -182,7 +182,7 @@ def test_rows_that_are_left_keep_the_name(lake: Lake) -> None:
 def test_what_it_ran_for_targets_is_counted(
     lake: Lake, history: Any, new_history: Any, take_in: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The targets keep these results, with its name; no other agent's count, and a dry run says the same."""
+    """Results that a forgotten agent got for targets stay with its name, and are counted, also by a dry run."""
     other = new_history(tmp_path / "other")
     for helen in (history, other):
         begin = T + DAY + (7200 if helen is history else 10_800)
@@ -206,7 +206,8 @@ def test_what_it_ran_for_targets_is_counted(
 
 
 def test_the_command(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A dry run changes nothing; the real one says what went, and --purge deletes files at once."""
+    """A dry run of `forget` changes nothing; the real one says the rows that went, and --purge deletes files at
+    once."""
     without_spark(monkeypatch)
     versions = {table: len(lake.rows(table)) for table in TABLES}
     run = CliRunner().invoke(main, ["forget", GONE, "--lake", str(lake.folder), "--dry-run", "--output", "json"])

@@ -14,7 +14,7 @@ DAY = 86_400_000_000
 
 
 def made(seed: int) -> tuple[list[int], list[int], list[float]]:
-    """Keys, times and values of rows: nearly in order, in none, with ties, and too wide for one integer."""
+    """Return keys, times and values of rows: sorted or not, with ties, or too wide for one integer."""
     rng = random.Random(seed)
     count, widest = rng.randrange(1, 300), rng.choice([3, 1_000, 2**33])
     keys = [rng.randrange(widest) for _ in range(count)]
@@ -27,7 +27,7 @@ def made(seed: int) -> tuple[list[int], list[int], list[float]]:
 
 @pytest.mark.parametrize("seed", range(24))
 def test_groups_are_those_of_plain_python(seed: int) -> None:
-    """Rows of one key and one time stay as they come. Columns that were put in order give the same figures."""
+    """Groups and their figures are those of plain Python, in the order of the rows or sorted before."""
     keys, times, values = made(seed)
     rows = sorted(range(len(keys)), key=lambda row: (keys[row], times[row]))  # sorted() is stable
     expected = [list(each) for _, each in groupby(rows, key=keys.__getitem__)]
@@ -48,7 +48,7 @@ def test_groups_are_those_of_plain_python(seed: int) -> None:
 
 
 def test_a_group_of_nothing_chosen_counts_zero() -> None:
-    """The last groups, too: a count for each of them."""
+    """A group without a chosen row counts zero, the last one too."""
     groups = Groups.of(np.array([5, 1, 5, 9]), np.array([3, 2, 1, 0]))
     assert groups.count_of(np.array([False, False, False, False])).tolist() == [0, 0, 0]
     assert groups.count_of(np.array([True, False, True, False])).tolist() == [0, 2, 0]

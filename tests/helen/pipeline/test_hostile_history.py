@@ -1,4 +1,4 @@
-"""Tests what damage and malice in a history do to the pipeline: nothing is lost, nothing is run, nothing grows."""
+"""Tests damage and malice in a history: nothing is lost, nothing is run, nothing grows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def lake(tmp_path: Path) -> Lake:
 
 @pytest.mark.adversary(69)
 def test_a_damaged_segment_stops_the_pipeline_and_loses_nothing(lake: Lake, history: Any, take_in: Any) -> None:
-    """It stays where it was until the segment is whole again; then the lake has each result once."""
+    """A damaged segment stops the pipeline there; once it is whole again, the lake has each result once."""
     for n in range(3):
         history.segment(history.result("web1/disk", T + n))
     path = sorted(history.segments.glob("seg-*.parquet"))[1]
@@ -47,7 +47,7 @@ def test_a_damaged_segment_stops_the_pipeline_and_loses_nothing(lake: Lake, hist
 
 
 class Bomb:
-    """A pickle that makes a folder of /tmp when it is read."""
+    """Make a folder in /tmp when a pickle of this is read."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (os.mkdir, (f"/tmp/unpickled-{os.getpid()}",))
@@ -64,7 +64,7 @@ BLOBS = {
 @pytest.mark.adversary(70)
 @pytest.mark.parametrize("name", BLOBS)
 def test_a_pickle_and_a_bomb_are_text(lake: Lake, history: Any, take_in: Any, name: str) -> None:
-    """From the agent's bytes to the lake nothing runs or unpacks them; they grow by no more than their escapes."""
+    """A pickle or a compressed bomb in an agent's result stays text: it is neither run nor unpacked."""
     blob = BLOBS[name]
     document = read_document("disk", blob)
     assert document.status == (0 if name == "bomb in text" else 3)
@@ -78,7 +78,7 @@ def test_a_pickle_and_a_bomb_are_text(lake: Lake, history: Any, take_in: Any, na
 
 @pytest.mark.adversary(70)
 def test_nothing_of_an_agent_is_unpickled() -> None:
-    """No module of ours names a reader of pickles or of marshalled code."""
+    """No module of the packages imports a reader of pickles or of marshalled code."""
     found = [
         (path.relative_to(ROOT), line)
         for room in PRODUCT

@@ -1,4 +1,4 @@
-"""From segments to the lake: what counts when, sums by two ways of computing them and by DuckDB, and nothing twice."""
+"""Tests ingestion from segments to the lake: times of results, sums in two ways and by DuckDB, and nothing twice."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ ONCE = Settings(once=True, upkeep=False)
 
 @pytest.fixture
 def lake(tmp_path: Any) -> Lake:
-    """An empty lake."""
+    """Provide an empty lake."""
     return Lake(tmp_path / "lake")
 
 
 def ingest(spark: Any, lake: Lake, *written: Any) -> None:
-    """With Spark's stream between; where that doesn't matter tests do without, which takes a tenth of the time."""
+    """Ingest histories with Spark's stream; tests that need no stream do without, which takes a tenth of the time."""
     Driver(spark, lake, [each.state for each in written], ONCE).run()
 
 
@@ -48,7 +48,7 @@ def stored(lake: Lake, table: str) -> list[dict[str, Any]]:
 
 
 def fleet(helen: Any, rng: random.Random, count: int, begin: float = T) -> list[Any]:
-    """Results of eight series: gauges with labels, counters that begin again, values that are missing, late ones."""
+    """Return results of eight series with labels, restarting counters, missing values and late times."""
     records, total = [], 0.0
     for number in range(count):
         total = 0.0 if rng.random() < 0.1 else total + rng.randrange(50)
@@ -89,7 +89,8 @@ def same_rows(ours: list[dict[str, Any]], theirs: list[dict[str, Any]], names: l
 
 
 def test_when_a_result_counts(lake: Lake, history: Any, take_in: Any) -> None:
-    """Prompt ones when Helen got them; those from a spool when they ended; an unbelievable clock is not believed."""
+    """A prompt result counts when Helen got it, one from a spool when it ended, and an unbelievable clock is
+    ignored."""
     prompt, believed = PROMPT / MICROS, BELIEVED / MICROS
     ended = [T + 60, T - prompt, T - prompt - 1, T - believed, T - believed - 1]
     history.segment(
@@ -104,7 +105,7 @@ def test_when_a_result_counts(lake: Lake, history: Any, take_in: Any) -> None:
 
 
 def test_sums_are_the_same_by_tasks_and_by_duckdb(lake: Lake, history: Any, take_in: Any) -> None:
-    """Late rows only add: m5 merged equals a recomputation from all raw rows, counts exactly and sums to 1e-9."""
+    """m5 merged equals DuckDB's sums of all raw rows, late ones included: counts exactly, and sums to 1e-9."""
     rng = random.Random(5)
     for at in range(3):
         history.segment(*fleet(history, rng, 60, T + at * 450))
@@ -125,7 +126,8 @@ def test_sums_are_the_same_by_tasks_and_by_duckdb(lake: Lake, history: Any, take
 
 
 def test_a_counter_gains_what_it_gained(lake: Lake, history: Any, take_in: Any) -> None:
-    """From the first to the last value of a bucket, and from 0 where it began again; a gauge gains nothing."""
+    """A counter gains from the first to the last value of a bucket, and from 0 after a restart; a gauge gains
+    nothing."""
     values = [100, 130, 130, 20, 50]
 
     def metrics(value: float) -> list[dict[str, Any]]:
@@ -138,7 +140,7 @@ def test_a_counter_gains_what_it_gained(lake: Lake, history: Any, take_in: Any) 
 
 
 def test_a_second_run_goes_on(spark: Any, lake: Lake, history: Any, take_in: Any) -> None:
-    """Nothing twice, whether or not there was anything new; Helen is told how far it is."""
+    """A second run takes in only new segments, and tells Helen how far it is."""
     history.segment(history.result("web1/disk", T), history.change("helen_start", T))
     ingest(spark, lake, history)
     take_in(lake, history.state)
@@ -153,7 +155,7 @@ def test_a_second_run_goes_on(spark: Any, lake: Lake, history: Any, take_in: Any
 
 
 def test_what_could_not_be_published_is_not_known(lake: Lake, histories: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The next attempt publishes the number of a new check; else it would be given to another one after a start."""
+    """A series number whose publication failed is published by the next attempt, so that no other check gets it."""
     one, other = histories
     one.segment(one.result("web1/load", T))
     sink = sink_of(lake, one.state, other.state)
@@ -174,7 +176,7 @@ def test_what_could_not_be_published_is_not_known(lake: Lake, histories: Any, mo
 
 @pytest.mark.parametrize("point", ["begun", "named", "written", "results-published"])
 def test_a_check_that_is_new_while_a_batch_is_taken(lake: Lake, history: Any, point: str) -> None:
-    """Its series is known to its results and to its first transition, whenever Helen writes them."""
+    """A check that is new while a batch is taken has one series for its results and its first transition."""
     history.segment(history.result("web1/load", T))
     left = [1]
 
@@ -195,7 +197,7 @@ def test_a_check_that_is_new_while_a_batch_is_taken(lake: Lake, history: Any, po
 
 
 def test_a_segment_of_series_that_nobody_knows(lake: Lake, history: Any) -> None:
-    """A list from another backup: nothing is given to a check that it isn't of."""
+    """A segment with a series that its list lacks raises NoSuchSeries, and none of its rows is taken in."""
     history.segment(history.result("web1/load", T))
     few = (history.folder / "series.parquet").read_bytes()
     history.segment(history.result("web2/load", T), history.change("transition", T, "web2/load", at=T))
@@ -211,7 +213,7 @@ def test_a_segment_of_series_that_nobody_knows(lake: Lake, history: Any) -> None
 
 
 def test_the_stream_waits_for_more_and_ends_when_asked(spark: Any, lake: Lake, history: Any) -> None:
-    """Always on: what comes later is taken within a trigger or two, and status.json says how it goes."""
+    """The stream takes later segments in and ends when asked; status files say how it goes."""
     ending, taken = threading.Event(), "1 result and 0 changes in "
     settings = Settings(trigger=0.2, upkeep=False)
 
@@ -238,7 +240,7 @@ def test_the_stream_waits_for_more_and_ends_when_asked(spark: Any, lake: Lake, h
 
 @pytest.mark.parametrize("once", [True, False], ids=["once", "stream"])
 def test_what_fails_is_begun_again(spark: Any, lake: Lake, history: Any, once: bool) -> None:
-    """After some points once, by an exception: nothing lost, nothing twice, and it is said each time."""
+    """A batch that fails after any step is begun again and said so, with nothing lost or twice."""
     points = ("written", "m5-published", "results-published")
     for n in range(3):
         history.segment(history.result("web1/disk", T + n), history.change("link", T, "web1", event="up"))
@@ -266,7 +268,7 @@ def test_what_fails_is_begun_again(spark: Any, lake: Lake, history: Any, once: b
 def test_what_fails_again_and_again_is_the_end(
     spark: Any, lake: Lake, history: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With its own words, not Spark's; whoever looks from outside can read them, too."""
+    """A batch that fails again and again ends the run with the reason, which the status file has, too."""
     monkeypatch.setattr(driver, "RETRIES", 1)
     history.segment(history.result("web1/disk", T))
 
@@ -283,7 +285,7 @@ def test_what_fails_again_and_again_is_the_end(
 def test_what_is_little_is_digested_by_the_driver(
     lake: Lake, history: Any, take_in: Any, monkeypatch: pytest.MonkeyPatch, count: int, most: int, by_spark: int
 ) -> None:
-    """Up to two segments, if they are small; more are for Spark's workers. Either way all of it is in the lake."""
+    """The driver digests up to two small segments itself, and Spark's workers digest more; all of it is in the lake."""
     asked: list[str] = []
     for name in ("mapInArrow", "toArrow"):
         monkeypatch.setattr(PlainBatch, name, counted(getattr(PlainBatch, name), name, asked))
@@ -303,7 +305,7 @@ def counted(given: Any, name: str, calls: list[str]) -> Any:
 def test_upkeep_that_fails_is_told_and_ends_the_run_in_the_end(
     spark: Any, lake: Lake, history: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Results come in meanwhile, by one stream; what works again is told no more."""
+    """Upkeep that keeps failing is reported and ends the run at last, while results come in by one stream."""
     lake = Lake(lake.folder, by_name((M5, evolve(H1, follow_seconds=0.05), D1)))
     monkeypatch.setattr(driver, "LOOK", 0.05)
     monkeypatch.setattr(driver, "BEAT", 0.05)
@@ -354,14 +356,12 @@ def test_upkeep_is_not_why_a_run_ended(lake: Lake, history: Any, monkeypatch: py
 
 
 def slow(given: Any, may: Any) -> Any:
-    """Hours are due only when `may` says so."""
+    """Return a check of times that calls hours due only when `may` says so."""
     return lambda name, every: (name == "beat" or may()) and given(name, every)
 
 
 def test_the_writer_follows_its_own_log(lake: Lake) -> None:
-    """A segment that it has just published is done at once for any reader; entries that nobody needs go when they are
-    old.
-    """
+    """The writer follows its own log, readers see each published segment, and old entries of the log are deleted."""
     log, row = lake.path("spools") / "_delta_log", {"helen": 0, "agent": "a", "spool": "s"}
     lake.lock()
     for number in range(1, 203):
@@ -378,7 +378,7 @@ def test_the_writer_follows_its_own_log(lake: Lake) -> None:
 
 
 def test_one_writer(lake: Lake) -> None:
-    """A second one is refused with a sentence, and may go on when the first has ended."""
+    """A second writer of a lake is refused by a sentence, and may start once the first has ended."""
     lake.lock()
     with pytest.raises(PipelineError, match=r"Process [0-9]+ is writing to .*stop it first"):
         Lake(lake.folder).lock()
@@ -391,7 +391,7 @@ def key_of(row: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def merge(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows of m5 added up in plain Python."""
+    """Add up rows of m5 in plain Python."""
     groups: dict[Any, list[dict[str, Any]]] = defaultdict(list)
     for row in rows:
         groups[key_of(row)].append(row)

@@ -1,4 +1,4 @@
-"""Where a Java comes from, and what is said when there is none; with programs that only claim to be one."""
+"""Tests where a Java comes from, and the error without one, with programs that only claim to be one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from helen.pipeline.lake.errors import PipelineError
 
 
 def fake(home: Path, version: str) -> Path:
-    """A JAVA_HOME whose `java -version` says this."""
+    """Make a JAVA_HOME whose `java -version` prints this version."""
     (home / "bin").mkdir(parents=True)
     program = home / "bin" / "java"
     program.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\" 2025-04-15' >&2\n")
@@ -21,7 +21,7 @@ def fake(home: Path, version: str) -> Path:
 
 
 def test_java_home_comes_first_then_the_path(tmp_path: Path) -> None:
-    """And what JAVA_HOME means is the folder above bin/java, links followed."""
+    """JAVA_HOME comes before the PATH, whose java is resolved through links to its folder."""
     first, second = fake(tmp_path / "a", "21.0.2"), fake(tmp_path / "b", "17.0.15")
     bin_folder = tmp_path / "bin"
     bin_folder.mkdir()
@@ -33,7 +33,7 @@ def test_java_home_comes_first_then_the_path(tmp_path: Path) -> None:
 
 
 def test_a_java_home_that_will_not_do_is_an_error(tmp_path: Path) -> None:
-    """Somebody meant it: nothing else is taken behind their back."""
+    """A JAVA_HOME that cannot be used is an error, and no other Java replaces it."""
     old = fake(tmp_path / "old", "1.8.0_402")
     with pytest.raises(PipelineError, match="is Java 8, from JAVA_HOME; Spark needs 17 or newer"):
         java.find_java({"JAVA_HOME": str(old)}, tmp_path)
@@ -42,7 +42,7 @@ def test_a_java_home_that_will_not_do_is_an_error(tmp_path: Path) -> None:
 
 
 def test_without_any_the_sentence_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both ways to get one, and which one was too old."""
+    """Without any Java the error names both ways to get one, or the one that was too old."""
     monkeypatch.setattr(java, "_bundled", lambda: None)
     with pytest.raises(PipelineError, match=r"apt install default-jre-headless.*helen-equus\[spark,jre"):
         java.find_java({"PATH": str(tmp_path)}, tmp_path)
@@ -52,7 +52,7 @@ def test_without_any_the_sentence_says_what_to_do(tmp_path: Path, monkeypatch: p
 
 
 def test_the_bundled_one_gets_no_module_that_it_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The shim passes every word on, as it was, but for the one that a trimmed runtime dies of."""
+    """The bundled Java is started by a shim that passes every word on except the module that it lacks."""
     real = tmp_path / "it's real"
     (real / "bin").mkdir(parents=True)
     program = real / "bin" / "java"

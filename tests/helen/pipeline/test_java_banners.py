@@ -1,4 +1,4 @@
-"""Banners of Java and Spark are kept from people; each true word of theirs goes through."""
+"""Tests that banners of Java and Spark are hidden, and their other lines pass."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ Traceback (most recent call last):
 
 @pytest.mark.parametrize("line", BANNERS)
 def test_banners(line: str) -> None:
-    """Lines that say nothing but that something starts."""
+    """A line that only says that something starts is a banner."""
     assert is_banner(line.encode() + b"\n")
 
 
@@ -88,19 +88,20 @@ def run(words: str, fails: bool) -> list[str]:
 
 
 def test_a_child_that_fails_to_start_is_heard_before_its_error() -> None:
-    """Nothing of it is hidden but the banners, its last line without an end included (issue 13)."""
+    """The words of a child that fails to start come before its error, all but the banners, an unfinished last line
+    too (issue 13)."""
     words = "\n".join([*BANNERS, *TRUE_WORDS, "no end, "])
     assert run(words, fails=True) == [*TRUE_WORDS, "no end, said: gateway"]
 
 
 def test_a_child_that_lives_is_heard_later() -> None:
-    """Its words come through as long as it lives, beside those of its parent."""
+    """The words of a child that goes on running come through beside those of its parent."""
     words = "".join(f"{line}\n" for line in [*TRUE_WORDS, *BANNERS])
     assert run(words, fails=False) == ["of the parent", *TRUE_WORDS]
 
 
 def test_stderr_is_the_real_one_again(tmp_path: Path) -> None:
-    """After the start, and after a failure; no descriptor is left."""
+    """Standard error is the real one again after a start and after a failure, with no descriptor left."""
     before = sorted(os.listdir("/proc/self/fd"))
     where = os.readlink("/proc/self/fd/2")
     for _ in range(3):

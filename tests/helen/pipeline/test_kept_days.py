@@ -1,4 +1,4 @@
-"""Results of days that a table has forgotten: they are added to the sums of those days, which nothing makes anew."""
+"""Tests results of days that a table has forgotten: they are added to the sums of those days, which stay."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def lake(tmp_path: Path) -> Lake:
 
 
 def some(history: Any, begin: float, count: int) -> None:
-    """A segment of one check, a result each minute, with a gauge and a counter."""
+    """Write a segment of one check with a gauge and a counter, a result each minute."""
     history.segment(*(
         history.result("web1/net", begin + n * 60, "critical" if n % 3 else "ok",
                        metrics=[{"name": "load", "value": float(n)},
@@ -43,7 +43,7 @@ def some(history: Any, begin: float, count: int) -> None:
 
 
 def sums(lake: Lake, level: str) -> tuple[int, int, float]:
-    """The results, those that were critical, and the sum of the gauge."""
+    """Return the number of results, of critical ones, and the sum of the gauge in a level."""
     rows = lake.rows(level)
     checks = [row for row in rows if row["metric"] == ""]
     load = sum(row["sum"] for row in rows if row["metric"] == "load")
@@ -56,7 +56,7 @@ def follow(lake: Lake) -> None:
 
 @pytest.mark.parametrize("days", [40, 100, 500])
 def test_a_segment_that_is_readmitted_when_its_day_is_forgotten(lake: Lake, history: Any, days: int) -> None:
-    """Whichever tables have forgotten the day, no level that has it loses what it had: twice, and with newer days."""
+    """A segment readmitted after its day was forgotten is added once to each level that has the day, with no loss."""
     for number in range(4):
         some(history, T + number * 600, 10)
     paths = [history.segments / f"seg-0000000{number}.parquet" for number in (2, 3)]
@@ -97,8 +97,8 @@ def test_a_segment_that_is_readmitted_when_its_day_is_forgotten(lake: Lake, hist
 
 
 def test_days_from_which_a_table_keeps_all(lake: Lake, history: Any, take_in: Any) -> None:
-    """What retention took out is known after a start, too; rows that come later don't make a day whole, and are no
-    reason to make one anew. A longer retention brings nothing back."""
+    """The first day of which a table keeps all rows is known after a start, and neither later rows nor a longer
+    retention move it."""
     some(history, T, 10)
     some(history, T + 50 * DAY, 10)
     take_in(lake, history.state)
@@ -122,7 +122,7 @@ def test_days_from_which_a_table_keeps_all(lake: Lake, history: Any, take_in: An
 
 
 def test_a_clock_that_ran_ahead(lake: Lake, history: Any, take_in: Any) -> None:
-    """Retention takes what is old by that clock, and no day behind these once the clock is right again."""
+    """A clock that ran ahead has old days deleted, and later days stay once it is right again."""
     some(history, T, 10)
     take_in(lake, history.state)
     lake.lock()
@@ -143,7 +143,7 @@ def test_a_clock_that_ran_ahead(lake: Lake, history: Any, take_in: Any) -> None:
 @pytest.mark.parametrize("level", [H1, D1])
 @pytest.mark.parametrize(("rows", "newest"), [(0, 9 * DAY), (100, 9 * DAY), (100, 0), (30_000, 60)])
 def test_rows_of_a_forgotten_day_are_added(level: Any, rows: int, newest: int) -> None:
-    """Few or many, and where nothing newer is known."""
+    """Rows of a forgotten day choose that day's whole span, few or many, and where nothing newer is known."""
     fresh = [File("new", 1, 5, FIRST, 7, True, {}, {}, True)]
     old = [File("old", 1, rows, FIRST, 3, True, {}, {})] if rows else []
     found = choose(level, fresh, (T + newest) * MICROS, old, FIRST + timedelta(days=1))
@@ -151,7 +151,7 @@ def test_rows_of_a_forgotten_day_are_added(level: Any, rows: int, newest: int) -
 
 
 def test_a_damaged_file_of_a_forgotten_day_is_not_made_anew(lake: Lake, history: Any, take_in: Any) -> None:
-    """It is named, and its day stays as it is: the source has no more than what came last."""
+    """A damaged file of a forgotten day is named and stays, since its source has only the latest rows."""
     some(history, T, 10)
     take_in(lake, history.state)
     lake.lock()

@@ -1,5 +1,4 @@
-"""Tests a writer that is killed with SIGKILL at each point that has a name: the lake stays exact, and nothing is half
-there.
+"""Tests a writer that is killed with SIGKILL at each named point: the lake stays exact, and nothing is half there.
 
 Kills of the pipeline with a stand-in for the stream, at named points and at any time; one of the real thing: Spark's
 JVM, its workers and the driver at once. Then Helen and the pipeline in turn, on one history. That of an executor in the
@@ -98,7 +97,7 @@ def plainly() -> Iterator[Callable[[Lake, Path, str], int]]:
 
 
 def run_spark(state: Path, lake: Lake, scratch: Path, wanted: str) -> int:
-    """Its exit status; it and all that it started are dead when it was killed."""
+    """Run a child with Spark and return its exit status; a kill ends it with all that it started."""
     words = [sys.executable, "-c", CHILD, str(state), str(lake.folder), str(scratch), wanted]
     with open(scratch / "log", "ab") as log:
         return subprocess.run(
@@ -115,7 +114,7 @@ def write(history: Any, segments: int, first: int = 0) -> None:
 
 @contextmanager
 def watched(lake: Lake) -> Iterator[None]:
-    """A reader that polls: at no time does it see a part of a batch."""
+    """Poll the lake while the block runs, and check that no part of a batch was ever seen."""
     seen: set[int] = set()
     stop = threading.Event()
 
@@ -134,7 +133,7 @@ def watched(lake: Lake) -> Iterator[None]:
 
 
 def check_lake(history: Any, lake: Lake, segments: int) -> None:
-    """Everything once, Helen told, and no file that nobody names after a sweep."""
+    """Check that everything is there once, that Helen is told, and that a sweep leaves only named files."""
     everything = range(1, segments * (ROWS + 1) + 1)
     assert sorted(row["at"] for row in lake.rows("results")) == [n for n in everything if n % (ROWS + 1)]
     assert sum(row["n"] for row in lake.rows("m5") if row["metric"] == "") == segments * ROWS
@@ -166,7 +165,7 @@ def test_kills_lose_nothing_and_double_nothing(history: Any, plainly: Any, tmp_p
 @pytest.mark.adversary(69)
 @pytest.mark.long
 def test_kills_at_any_time(history: Any, plainly: Any, tmp_path: Path) -> None:
-    """Not at points that we thought of, but whenever; HELEN_PIPELINE_KILLS makes it more of them, by hand."""
+    """Kills at random times leave an exact lake; HELEN_PIPELINE_KILLS asks for more of them by hand."""
     lake, segments, rng = Lake(tmp_path / "lake"), 0, random.Random()
     with watched(lake):
         for _ in range(RANDOM_KILLS):
@@ -180,7 +179,7 @@ def test_kills_at_any_time(history: Any, plainly: Any, tmp_path: Path) -> None:
 
 @pytest.mark.adversary(69)
 def test_so_it_is_with_the_jvm_and_its_workers(history: Any, tmp_path: Path) -> None:
-    """The same, with Spark between the segments and the lake: driver, JVM and workers die at once."""
+    """Kills of driver, JVM and workers at once leave an exact lake, with Spark between segments and lake."""
     lake, segments = Lake(tmp_path / "lake"), 4 * ROUNDS
     with watched(lake):
         for first in range(0, segments, 4):
@@ -192,7 +191,7 @@ def test_so_it_is_with_the_jvm_and_its_workers(history: Any, tmp_path: Path) -> 
 
 
 def test_helen_and_the_pipeline_die_in_turn(plainly: Any, tmp_path: Path) -> None:
-    """Each of them dies at points of its own, on one history: the lake has what the segments have, once."""
+    """Helen and the pipeline die in turn on one history, and the lake has each row of its segments once."""
     state, lake = tmp_path / "helen", Lake(tmp_path / "lake")
     state.mkdir()
     for seed, (step, count, kill) in enumerate(BOTH_KILLS * ROUNDS):

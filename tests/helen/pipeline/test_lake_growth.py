@@ -1,4 +1,5 @@
-"""The arithmetic of bench/lake_years.py and bench/cluster.py: files, rows, bytes and limits of a simulated lake."""
+"""Tests the arithmetic of bench/lake_years.py and bench/cluster.py: files, rows, bytes and limits of a simulated
+lake."""
 
 from __future__ import annotations
 
@@ -52,7 +53,7 @@ def test_parts_read_each_row_once_at_least_and_each_file_once_each_at_most(rows:
 
 
 def test_the_policy_is_the_code_s(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The simulation takes the pipeline's own constants, so a simulation can't fall behind them."""
+    """The simulation takes the pipeline's own constants, so that it cannot differ from them."""
     assert (POLICY.trigger, POLICY.keep, POLICY.enough) == (driver.TRIGGER, upkeep.KEEP, file_runs.ENOUGH_FILES)
     assert (POLICY.log_seconds, POLICY.removed_seconds, POLICY.checkpoint) == (3600.0, 86_400.0, 100)
     monkeypatch.setattr(driver, "TRIGGER", 30.0)
@@ -61,7 +62,7 @@ def test_the_policy_is_the_code_s(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_small_fleet_has_a_file_a_day() -> None:
-    """10 results a second: 864,000 results, and 86.4 times as many rows of m5 as checks have metrics, a day."""
+    """A small fleet of 10 results a second has a file a day in each table, and bytes by its rows."""
     days = simulate(SMALL, POLICY, COSTS, 95)
     first, last = days[0], days[-1]
     assert first.batches == 8640
@@ -75,7 +76,7 @@ def test_a_small_fleet_has_a_file_a_day() -> None:
 
 
 def test_cpu_of_a_day_of_a_small_fleet() -> None:
-    """One part reads each row once, so only rows cost: no piece is read twice."""
+    """The CPU of a small fleet's day is that of its rows, since one part reads each row once."""
     (day,) = simulate(SMALL, POLICY, COSTS, 1)
     assert day.cpu["taking in"] == pytest.approx(864_000 * 1e-5 + 600 * 5 * 1e-5)
     new, kept, whole = 100 * 3 * 30, 600 * 3 * 1.8, 600 * 3  # rows of m5: of five minutes as they come, as put together
@@ -88,7 +89,7 @@ def test_cpu_of_a_day_of_a_small_fleet() -> None:
 
 
 def test_the_memory_of_a_month_by_days_does_not_grow_with_its_days() -> None:
-    """The driver's input at a time has a bound for each core; its file grows, and so does the time to print it."""
+    """The driver's memory for a month by days has a bound for each core, while its file and the time to print grow."""
     policy = evolve(POLICY, days_at_once=500)
     days = simulate(SMALL, policy, COSTS, 40, cores=2)
     assert [at.month_report[1] - at.memory for at in (days[0], days[1], days[39])] == [
@@ -117,7 +118,7 @@ def test_what_is_kept_bounds_everything_but_what_is_kept_for_ever() -> None:
 @settings(deadline=None, max_examples=8, phases=(Phase.explicit, Phase.generate))  # to shrink one takes minutes
 @given(some.integers(1, 4000), some.integers(1, 60), some.sampled_from((30.0, 60.0, 300.0)), some.integers(2, 4))
 def test_what_grows_with_the_fleet(agents: int, checks: int, seconds: float, times: int) -> None:
-    """Bytes grow as results do, and CPU at least as much: more rows are more parts, which read more than they need."""
+    """Bytes grow as results do and CPU at least as much, since more parts read more rows than they need."""
     fleet = Fleet(agents, checks, seconds)
     (one,), (many,) = (simulate(each, POLICY, COSTS, 1) for each in (fleet, evolve(fleet, agents=agents * times)))
     for name, size in one.bytes.items():
@@ -145,7 +146,7 @@ def test_what_days_an_outage_has_a_part_in(outage: float, parts: list[tuple[int,
 
 
 def test_late_rows_are_written_again_as_often_as_they_double() -> None:
-    """480 of 600 agents a day, 160 of them with 4 hours of yesterday: so many files come for it, and few stay."""
+    """Late rows cost about as many rewrites as their number doubles, and leave few files."""
     fleet = evolve(SMALL, agents=600, back=0.8)
     calm, late = (simulate(each, POLICY, COSTS, 10) for each in (evolve(fleet, back=0.0), fleet))
     results = fleet.per_second * 86_400
@@ -208,6 +209,6 @@ def test_when_tasks_have_ended(tasks: list[float], workers: int, ends: float) ->
 
 
 def test_the_wall_on_more_workers() -> None:
-    """10 s on the clock with two cores: 4 s of one stage, 2 of another, 4 of the driver alone."""
+    """The wall time on more workers divides the stages, but not the driver's own part."""
     step = Step(cpu=9.0, wall=10.0, stages=[[2.0, 2.0, 2.0, 2.0], [2.0]])
     assert [step.wall_on(workers, 2) for workers in (1, 2, 4)] == [14.0, 10.0, 8.0]

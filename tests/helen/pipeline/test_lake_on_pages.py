@@ -1,4 +1,4 @@
-"""The longer spans of a check's page, out of a lake that the pipeline's own code has made of Helen's history."""
+"""Tests the longer spans of a check's page, from a lake that the pipeline has made of Helen's history."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def helen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """A Helen whose results of `disk` are in the lake; `late` came after that."""
+    """Provide a Helen whose results of `disk` are in sealed segments; `late` came after them."""
     folder = tmp_path_factory.mktemp("pages")
     (folder / "state").mkdir(mode=0o700)
     (folder / "state" / "passive.toml").write_text(PASSIVE)
@@ -55,7 +55,7 @@ def helen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 def test_spans_of_a_check_out_of_a_lake(
     browser: Browser, helen: Running, take_in: Any, spark: Any
 ) -> None:  # fmt: skip
-    """A spike is in the band of each span; the table has the sums of the lake; a level that is to come is said."""
+    """Each span of a check's page shows a spike and the lake's sums, and says when a level is not made yet."""
     lake = Lake(helen.state / "history" / "lake")
     take_in(lake, helen.state)
     with signed_in(browser, helen, ("read",)) as tab:

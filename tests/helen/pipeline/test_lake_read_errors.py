@@ -1,4 +1,4 @@
-"""An error of reading is the file's own or not, at each place that reads: a lack of means sets nothing aside.
+"""Tests that each place that reads tells an error of the file from a lack of means, which sets nothing aside.
 
 Errors are injected where the libraries would raise them. Tests that an unreadable file is done without, named, and
 mended by the command that is named.
@@ -59,7 +59,7 @@ OF_FILES = {
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
-    """An empty lake."""
+    """Provide an empty lake."""
     return Lake(tmp_path / "lake")
 
 
@@ -88,7 +88,7 @@ def refusing(error: Exception, is_meant: Callable[[str], bool]) -> Iterator[None
 
 
 def filled(history: Any, count: int = 3) -> None:
-    """Segments of results, and one change in each of as many."""
+    """Write segments of results, and a change with each."""
     for number in range(count):
         at = T + number * 600
         results = [history.result("web0/net", at + each * 60) for each in range(4)]
@@ -116,7 +116,7 @@ def take(sink: Any, place: str, history: Any) -> None:
 
 @pytest.fixture
 def at_place(lake: Lake, histories: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Any]:
-    """A writer that is about to read at a place."""
+    """Return a function that prepares a writer about to read at a place."""
 
     def prepare(place: str) -> Any:
         one, two = histories
@@ -138,7 +138,7 @@ def at_place(lake: Lake, histories: Any, monkeypatch: pytest.MonkeyPatch) -> Cal
 def test_a_lack_of_means_is_no_fault_of_a_segment(
     lake: Lake, histories: Any, at_place: Any, place: str, name: str
 ) -> None:
-    """It is told with what to do, and the segment comes in with the next try."""
+    """A lack of means is told with the action and is no fault of the segment, which comes in with the next try."""
     sink = at_place(place)
     before = len(waiting(lake))
     with refusing(LACKS[name], lambda path: PLACES[place] in path), pytest.raises(OSError) as told:
@@ -156,7 +156,7 @@ def test_a_lack_of_means_is_no_fault_of_a_segment(
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("name", OF_FILES)
 def test_a_segment_that_its_disk_does_not_give_is_bad(at_place: Any, histories: Any, place: str, name: str) -> None:
-    """So it can be set aside when that stays, and those behind it come in."""
+    """A segment that its disk does not give is bad, so that it can be set aside if that stays."""
     sink = at_place(place)
     with refusing(OF_FILES[name], lambda path: PLACES[place] in path), pytest.raises(BadSegment) as told:
         take(sink, place, histories[0])
@@ -166,7 +166,7 @@ def test_a_segment_that_its_disk_does_not_give_is_bad(at_place: Any, histories: 
 def test_a_lack_that_stays_ends_the_run_and_sets_nothing_aside(
     spark: Any, lake: Lake, history: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After ten tries, with a sentence on what to do; then everything comes in."""
+    """A lack of means that stays ends the run after eleven tries with the action, and sets nothing aside."""
     monkeypatch.setattr(driver, "RETRY_SECONDS", 0.0)
     filled(history)
     run = Driver(spark, lake, [history.state], Settings(once=True, upkeep=False))
@@ -183,7 +183,7 @@ def test_a_lack_that_stays_ends_the_run_and_sets_nothing_aside(
 def test_a_lack_that_holds_the_logs_too_is_tried_again(
     spark: Any, lake: Lake, history: Any, monkeypatch: pytest.MonkeyPatch, error: OSError
 ) -> None:
-    """No log says how far the tables are then: it counts as one place, and is tried as often as any other."""
+    """A lack of means that also hides the logs counts as one place, and is tried again as often as any other."""
     monkeypatch.setattr(driver, "RETRY_SECONDS", 0.0)
     filled(history)
     run = Driver(spark, lake, [history.state], Settings(once=True, upkeep=False))
@@ -203,7 +203,7 @@ def test_a_lack_that_holds_the_logs_too_is_tried_again(
 def test_a_store_that_answers_now_and_then_is_not_asked_for_ever(
     spark: Any, lake: Lake, history: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the tables say is sometimes not known: a run that gets no further has eleven tries all the same."""
+    """A store that answers now and then ends a run without progress after eleven tries."""
     monkeypatch.setattr(driver, "RETRY_SECONDS", 0.0)
     filled(history)
     start, rng, said = batch.Sink.start, random.Random(1), list[str]()
@@ -230,7 +230,7 @@ def test_a_store_that_answers_now_and_then_is_not_asked_for_ever(
 def test_a_disk_that_gives_no_segment_ends_the_run(
     spark: Any, lake: Lake, history: Any, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    """Two are set aside, and not the whole history, however often it is started; then everything comes in."""
+    """A disk that gives no segment ends the run after two were set aside; they are readmitted once it is mended."""
     monkeypatch.setattr(driver, "RETRY_SECONDS", 0.0)
     filled(history, 6)
 
@@ -272,7 +272,7 @@ def of(table: str) -> Callable[[str], bool]:
 
 
 def prepared(lake: Lake, one: Any, two: Any, table: str) -> Any:
-    """A writer whose next batch reads files of a table: of m5 for steps of counters, of results for moved agents."""
+    """Return a writer whose next batch reads a table: m5 for steps of counters, results for moved agents."""
     if table == "m5":
         counted(one, (0, 1.0), (120, 9.0))
         sink = sink_of(lake, one.state)
@@ -289,7 +289,7 @@ def prepared(lake: Lake, one: Any, two: Any, table: str) -> Any:
 @pytest.mark.parametrize("table", ["m5", "results"])
 @pytest.mark.parametrize("name", LACKS)
 def test_a_lack_of_means_is_no_fault_of_a_file(lake: Lake, histories: Any, table: str, name: str) -> None:
-    """It is raised as it is, and no file is done without."""
+    """A lack of means at a file of the lake is raised as it is, gives no file up, and names none as damaged."""
     sink = prepared(lake, *histories, table)
     with refusing(LACKS[name], of(table)), pytest.raises(type(LACKS[name])) as told:
         sink.take(PlainBatch(sink, 9))
@@ -310,7 +310,8 @@ def test_a_lack_of_means_is_no_fault_of_a_file(lake: Lake, histories: Any, table
 
 @pytest.mark.parametrize("name", OF_FILES)
 def test_a_file_of_sums_that_stays_unread_is_done_without(lake: Lake, histories: Any, name: str) -> None:
-    """Not at once: without its values a gain is lost. It is named until it is mended."""
+    """A file of sums that stays unread fails first, since a gain is lost without it, and is then left out and named
+    until mended."""
     sink = prepared(lake, *histories, "m5")
     path = str(lake.path("m5") / lake.files("m5")[0].path)
     sentence = f"{path} can't be read ({OF_FILES[name]}): restore it from a backup, or make its day anew: `helen "
@@ -330,7 +331,7 @@ def test_a_file_of_sums_that_stays_unread_is_done_without(lake: Lake, histories:
 
 
 def test_last_values_come_back_with_a_file_that_was_restored(lake: Lake, history: Any) -> None:
-    """A counter of which no value came meanwhile gains from its value in that file, without a new start."""
+    """A restored file gives back last values of counters without a new start."""
 
     def add(at: float, **values: float) -> None:
         history.segment(*(
@@ -357,7 +358,7 @@ def test_last_values_come_back_with_a_file_that_was_restored(lake: Lake, history
 
 
 def test_a_file_of_results_that_stays_unread_takes_nothing_in_twice(lake: Lake, histories: Any) -> None:
-    """Results of an agent that has moved may be in it: nothing is published, until its loss is accepted."""
+    """An unread file of results stops batches that might repeat moved agents' results, until its loss is accepted."""
     one, two = histories
     sink = prepared(lake, one, two, "results")
     path = lake.path("results") / lake.files("results")[0].path
@@ -389,7 +390,7 @@ def test_a_file_of_results_that_stays_unread_takes_nothing_in_twice(lake: Lake, 
 def test_a_run_goes_on_without_a_file_and_the_doctor_names_it(
     spark: Any, lake: Lake, history: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ten tries, then results come in, the status says why that is not all, and the named command mends it."""
+    """A run goes on without a file after ten tries; status and doctor name it, and the named command mends it."""
     monkeypatch.setattr(driver, "RETRY_SECONDS", 0.0)
     counted(history, (0, 1.0), (120, 9.0))
     Driver(spark, lake, [history.state], Settings(once=True, upkeep=False)).run()
@@ -422,7 +423,7 @@ def test_a_run_goes_on_without_a_file_and_the_doctor_names_it(
 
 @pytest.mark.parametrize("path", ["s3:/bucket/lake/m5/day=2026-09-21/a.parquet", "/lake/m5/day=2026-09-21/a.parquet"])
 def test_a_file_that_is_mended_is_no_error_of_the_run_any_more(lake: Lake, history: Any, path: str) -> None:
-    """Nor is one of a store; what else fails stays noted."""
+    """A mended file is no error of the run any more, and another error stays noted."""
     said: list[str] = []
     run = Driver(None, lake, [history.state], Settings(), said.append)  # type: ignore[arg-type]
     lake.unread[path] = "it can't be read"
@@ -436,7 +437,7 @@ def test_a_file_that_is_mended_is_no_error_of_the_run_any_more(lake: Lake, histo
 
 
 class Kept:
-    """Spark that is not stopped by the command that has it."""
+    """Hold a Spark that the command does not stop."""
 
     def __init__(self, spark: Any) -> None:
         self._spark = spark
@@ -462,7 +463,7 @@ def gain(lake: Lake) -> float:
 
 
 def test_words_of_java_get_a_line_and_an_advice() -> None:
-    """Pages begin with our own call; the lack may stand at their end."""
+    """A Java error of many lines becomes one line, with the action that fits its cause."""
     pages = RuntimeError(
         "An error occurred while calling o86.collectToPython.\n: org.apache.spark.SparkException: Job aborted\n\tat x\n"
         "Caused by: java.io.FileNotFoundException: /a (Too many open files)\n"
@@ -474,7 +475,7 @@ def test_words_of_java_get_a_line_and_an_advice() -> None:
 
 
 def test_the_root_is_told_where_the_first_line_says_nothing() -> None:
-    """As Spark does for the rows of a question: the file is in the last line alone."""
+    """The root cause is told where the first line says nothing, since the file is in the last line alone."""
     first = "org.apache.spark.SparkException: Exception thrown in awaitResult:"
     causes = "Caused by: b: c\nCaused by: d: /a is cut\n\tat y"
     pages = f"An error occurred while calling z:o86.x.\n: {first} \n\tat x\n{causes}"
@@ -486,7 +487,7 @@ def test_the_root_is_told_where_the_first_line_says_nothing() -> None:
 def test_a_command_that_meets_a_cut_file_names_it(
     spark: Any, lake: Lake, history: Any, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:
-    """Not by a traceback, and with the command that says which others there are."""
+    """A command that meets a cut file names it and `helen pipeline verify`, without a traceback."""
     monkeypatch.setattr("helen.pipeline.reports.command_options.start_spark", lambda *words, **more: Kept(spark))
     filled(history)
     sink = sink_of(lake, history.state)
@@ -501,7 +502,7 @@ def test_a_command_that_meets_a_cut_file_names_it(
 
 
 def test_a_statement_that_speaks_of_an_error_gets_no_advice() -> None:
-    """Spark quotes it, and a `Permission denied` in it is no file's."""
+    """An error that only quotes a statement gets no advice on files."""
     quoted = "Syntax error at or near 'selec'.\n== SQL ==\nselec * from results where output like '%Permission denied%'"
     assert advised("Spark: a", AnalysisException(quoted)) == "Spark: a"
     assert (
@@ -511,7 +512,7 @@ def test_a_statement_that_speaks_of_an_error_gets_no_advice() -> None:
 
 
 def test_a_command_without_descriptors_says_what_to_do(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not a traceback."""
+    """A command without descriptors ends with the action and no traceback."""
     error = OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
     def refuse(*words: Any) -> Any:

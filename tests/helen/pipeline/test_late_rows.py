@@ -1,4 +1,4 @@
-"""Late rows of a large day are added to the longer levels: no large file is written again, and all sums stay right."""
+"""Tests that late rows of a large day are added to longer levels: no large file is rewritten, and sums stay right."""
 
 from __future__ import annotations
 
@@ -97,13 +97,13 @@ def test_files_that_may_have_rows_of_one_bucket(boxes: list[tuple[int, ...]], re
 
 @pytest.fixture
 def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
-    """Each day is large."""
+    """Provide a lake in which each day counts as large."""
     monkeypatch.setattr(adding, "ADD_FROM", 1)
     return Lake(tmp_path / "lake")
 
 
 def some(helen: Any, rng: random.Random, begin: float, count: int, late: float = 0.0) -> None:
-    """A segment of three series with a counter and a gauge each."""
+    """Write a segment of three series with a counter and a gauge each."""
     helen.segment(*(
         helen.result(f"web{n % 3}/net", begin + n * 60 + late, rng.choice(("ok", "critical")),
                      started=begin + n * 60, metrics=[{"name": "sent", "value": n * 5.0, "kind": "counter"},
@@ -119,7 +119,7 @@ def follow(lake: Lake, *levels: Any) -> None:
 
 
 def rows_of(lake: Lake, level: str) -> list[dict[str, Any]]:
-    """What any reader of Delta gets."""
+    """Return the rows that any reader of Delta gets."""
     found: list[dict[str, Any]] = DeltaTable(str(lake.path(level))).to_pyarrow_table().to_pylist()
     return found
 
@@ -133,13 +133,13 @@ def most_rows(lake: Lake, level: str) -> int:
 
 
 def check_sums(lake: Lake, taken: int) -> None:
-    """Anybody's sum is that of the results, and each column of each level is what the raw results give."""
+    """Check that each column of each level is the sum of the raw results."""
     assert (total(lake, "h1"), total(lake, "d1")) == (taken, taken)
     assert [each.faults for each in verify_days(lake)] == [[]] * len({*(each.day for each in lake.files("results"))})
 
 
 def test_no_file_of_the_day_is_written_again(lake: Lake, history: Any, take_in: Any) -> None:
-    """Ten late results are rows of their own in both levels; the files of the day stay, byte by byte."""
+    """Ten late results become added rows in both levels, and the files of the day stay."""
     rng = random.Random(1)
     for day in range(3):
         some(history, rng, T + day * DAY, 600)
@@ -165,7 +165,7 @@ def test_no_file_of_the_day_is_written_again(lake: Lake, history: Any, take_in: 
 def test_sums_are_right_whatever_comes_late(
     lake: Lake, history: Any, take_in: Any, monkeypatch: pytest.MonkeyPatch, seed: int, rows_per_part: int
 ) -> None:
-    """Late rows of hours and days, the levels in turn, compaction and days made anew in between."""
+    """Sums are right whatever comes late, with levels in turn, compaction and rebuilt days between."""
     monkeypatch.setattr(job, "ROWS_PER_PART", rows_per_part)
     rng, taken, now = random.Random(seed), 0, datetime.fromtimestamp(T + 4 * DAY, UTC)
     for turn in range(12):
@@ -191,7 +191,7 @@ def test_sums_are_right_whatever_comes_late(
 
 
 def test_rows_in_place_of_others_are_not_added(lake: Lake, history: Any, take_in: Any) -> None:
-    """Days of m5 that were made anew, or were changed by another program, are no more than they were."""
+    """Rows in place of others, of rebuilt or foreign-edited days of m5, are not added twice."""
     rng = random.Random(3)
     for day in range(3):
         some(history, rng, T + day * DAY, 300)
@@ -217,7 +217,7 @@ def test_rows_in_place_of_others_are_not_added(lake: Lake, history: Any, take_in
 
 @pytest.mark.parametrize("all_at_once", [True, False])
 def test_a_day_made_anew_has_unseen_late_rows_once(lake: Lake, history: Any, take_in: Any, all_at_once: bool) -> None:
-    """Late rows came to the source, and a level has not followed yet when its day is made anew."""
+    """A day made anew has late rows once that its level had not seen yet."""
     rng = random.Random(9)
     for day in range(3):
         some(history, rng, T + day * DAY, 300)
@@ -234,7 +234,7 @@ def test_a_day_made_anew_has_unseen_late_rows_once(lake: Lake, history: Any, tak
 
 
 def test_an_agent_without_rows_of_a_day_is_exported(lake: Lake, history: Any, take_in: Any, tmp_path: Path) -> None:
-    """A file of its day may hold its series, and has none of it."""
+    """An agent without rows of a day is exported, although a file of that day may cover its series."""
     rng = random.Random(11)
     some(history, rng, T, 300)
     history.segment(*(history.result(f"web{n}/net", T + DAY + n) for n in (0, 2)))
@@ -245,7 +245,8 @@ def test_an_agent_without_rows_of_a_day_is_exported(lake: Lake, history: Any, ta
 
 
 def test_a_forgotten_agent_is_gone_from_added_files(lake: Lake, history: Any, take_in: Any) -> None:
-    """Levels that have not seen its late rows yet never get them; the others keep all of theirs."""
+    """A forgotten agent is gone from added files and from levels that had not seen its late rows; others keep
+    theirs."""
     rng, taken = random.Random(13), 900
     for day in range(3):
         some(history, rng, T + day * DAY, 300)
@@ -265,7 +266,7 @@ def test_a_forgotten_agent_is_gone_from_added_files(lake: Lake, history: Any, ta
 
 
 def test_verify_names_a_damaged_file_beside_added_ones(lake: Lake, history: Any, take_in: Any) -> None:
-    """No late row reads it, so `verify` is the first to find it; its command mends the day."""
+    """`verify` names a damaged file beside added ones, and its command mends the day."""
     rng = random.Random(15)
     for day in range(3):
         some(history, rng, T + day * DAY, 300)
@@ -289,7 +290,7 @@ def test_verify_names_a_damaged_file_beside_added_ones(lake: Lake, history: Any,
 def test_rows_are_added_in_a_lake_of_format_3(
     lake: Lake, history: Any, take_in: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The names of its files say nothing about added rows: unseen ones are made anew, and later ones are added."""
+    """A lake of format 3 gets unseen rows by a rebuild of the day and later ones added, and is of format 4 then."""
     rng = random.Random(17)
     with monkeypatch.context() as before:
         before.setattr(lake_module, "ADDED", "b")
@@ -317,7 +318,7 @@ def test_rows_are_added_in_a_lake_of_format_3(
 
 
 def test_our_readers_show_each_bucket_once(lake: Lake, spark: Any, history: Any, take_in: Any, tmp_path: Path) -> None:
-    """SQL, export and pages have one row for each bucket, and the same sums as after compaction."""
+    """SQL, export and pages show each bucket once, with the same sums before and after compaction."""
     rng = random.Random(5)
     for day in range(3):
         some(history, rng, T + day * DAY, 300)
@@ -357,7 +358,7 @@ def rounded(value: Any) -> Any:
 
 
 class DeltaOf:
-    """Files of an export."""
+    """Read the files of an export as a table."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -408,7 +409,7 @@ lake.unlock()
 
 @pytest.mark.parametrize("where", ["staged", "moved", "named", "published"])
 def test_a_kill_adds_nothing_twice(lake: Lake, history: Any, take_in: Any, where: str) -> None:
-    """While late rows are added to hours, then to days: the next attempt has each of them once."""
+    """A kill while late rows are added to hours or days adds none of them twice."""
     rng, taken = random.Random(7), 900
     for day in range(3):
         some(history, rng, T + day * DAY, 300)

@@ -1,4 +1,4 @@
-"""The table of rollup levels: its own rules, and a weekly level as one row more, over the end of summer time."""
+"""Tests the table of rollup levels: its rules, and a weekly level as one row more, over the end of summer time."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ WEEK = 7 * DAY_SECONDS
 
 @pytest.fixture
 def in_berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A machine whose own clock has summer time."""
+    """Set the machine's time zone to one with summer time."""
     monkeypatch.setenv("TZ", "Europe/Berlin")
     time.tzset()
     yield
@@ -42,7 +42,7 @@ def in_berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def test_each_level_follows_a_finer_one() -> None:
-    """Buckets of one level fit into those of the next, and each has a table; only the first one has no versions."""
+    """Each level's buckets fit into those of the next, each has a table, and only the first has no versions."""
     for level in derived(WITH_WEEKS):
         source = WITH_WEEKS[level.source or ""]
         assert level.seconds % source.seconds == 0
@@ -55,7 +55,7 @@ def test_each_level_follows_a_finer_one() -> None:
 
 
 def test_where_buckets_begin() -> None:
-    """A week begins on Monday, and has a part in seven partitions of its source; a day in one."""
+    """A week begins on Monday and touches seven days of its source; a day touches one."""
     micros = int(T) * MICROS
     for offset in (0, 1, WEEK * MICROS - 1):
         assert W1.start(micros + offset) == micros
@@ -66,7 +66,7 @@ def test_where_buckets_begin() -> None:
 
 
 def test_sources_are_kept_until_no_result_can_come_for_them() -> None:
-    """A day waits for a result of the week that it is in: eight days late, on a week's first day."""
+    """A source is kept until no result can come for the level above; a shorter retention raises PipelineError."""
     assert least_days(LEVELS) == {"m5": 9, "h1": 9}
     assert least_days(WITH_WEEKS) == {"m5": 9, "h1": 9, "d1": 15}
     assert retention(WITH_WEEKS) == {**KEEP, "w1": None}
@@ -77,7 +77,8 @@ def test_sources_are_kept_until_no_result_can_come_for_them() -> None:
 
 
 def test_a_weekly_level_is_one_row(in_berlin: None, spark: Any, history: Any, take_in: Any, tmp_path: Path) -> None:
-    """Two weeks with a result each hour, the clocks going back between: sums of 168 hours each, late ones included."""
+    """A weekly level works as one row of the table: sums of 168 hours each, over the end of summer time, with late
+    results."""
     lake = Lake(tmp_path / "lake", WITH_WEEKS)
     metrics = [{"name": "sent", "value": 0.0, "kind": "counter"}]
     for day in range(14):

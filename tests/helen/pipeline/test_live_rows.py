@@ -1,4 +1,4 @@
-"""Anybody's sum over h1 and d1 is right: each row of a file that counts counts, whoever reads it."""
+"""Tests that any reader's sum over h1 and d1 is right: each row of a file that counts is counted."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def follow(lake: Lake, *levels: Any) -> dict[str, int]:
 
 
 def some(helen: Any, rng: random.Random, begin: float, count: int, late: float = 0.0) -> None:
-    """A segment of three series with a counter and a gauge each."""
+    """Write a segment of three series with a counter and a gauge each."""
     helen.segment(*(
         helen.result(f"web{n % 3}/net", begin + n * 60 + late, rng.choice(("ok", "critical")),
                      started=begin + n * 60, metrics=[{"name": "sent", "value": n * 5.0, "kind": "counter"},
@@ -66,7 +66,7 @@ def total(lake: Lake, table: str) -> int:
 def test_each_bucket_is_there_once(
     lake: Lake, history: Any, take_in: Any, monkeypatch: pytest.MonkeyPatch, rows_per_part: int
 ) -> None:
-    """However often an hour is made anew, late results and compaction between; in one part, or in many."""
+    """Each bucket is there once, however often an hour is made anew, with late results and compaction between."""
     monkeypatch.setattr(job, "ROWS_PER_PART", rows_per_part)
     rng, taken = random.Random(5), 0
     for turn in range(14):
@@ -89,7 +89,7 @@ def test_each_bucket_is_there_once(
 
 
 def test_an_hour_that_is_over_is_not_written_again(lake: Lake, history: Any, take_in: Any) -> None:
-    """Only the hour that goes on is made anew; hours that are over lie in a file of their own, which stays."""
+    """Only the hour that goes on is made anew, and finished hours lie in a file that stays."""
     rng = random.Random(1)
     for hour in range(4):
         for turn in range(3):
@@ -107,7 +107,7 @@ def test_an_hour_that_is_over_is_not_written_again(lake: Lake, history: Any, tak
 
 
 def test_what_a_level_has_not_seen_stays_new_to_it(lake: Lake, history: Any, take_in: Any) -> None:
-    """d1 follows once an hour: rows of h1 that were written again meanwhile are as new to it as before."""
+    """Rows of h1 that were written again stay new to d1, which follows once an hour."""
     rng = random.Random(2)
     some(history, rng, T, 30)
     take_in(lake, history.state)
@@ -142,7 +142,7 @@ def unversioned(rows: list[dict[str, Any]]) -> list[str]:
 def test_a_lake_of_an_older_format_becomes_right(
     lake: Lake, spark: Any, history: Any, take_in: Any, description: str
 ) -> None:
-    """Its readers see the newest versions meanwhile; the first follow-up leaves none but these, once."""
+    """A lake of an older format shows the newest versions, and the first follow-up leaves only those, once."""
     some(history, random.Random(3), T, 60)
     some(history, random.Random(3), T + 2 * DAY, 60)
     take_in(lake, history.state)
@@ -174,7 +174,7 @@ def damaged(lake: Lake, table: str, day: date) -> None:
 
 @pytest.mark.parametrize("table", ["h1", "d1"])
 def test_a_damaged_file_in_a_lake_of_an_older_format(lake: Lake, history: Any, take_in: Any, table: str) -> None:
-    """The level waits for it, the other one becomes right; `rebuild`, as the error says, makes the first one right."""
+    """A damaged file in a lake of an older format holds back its own level, until `rebuild` makes that right."""
     rng, day = random.Random(6), date(2026, 9, 22)
     some(history, rng, T, 60)
     some(history, rng, T + 2 * DAY, 60)
@@ -211,7 +211,7 @@ def test_a_damaged_file_in_a_lake_of_an_older_format(lake: Lake, history: Any, t
 def test_days_of_an_older_format_are_made_anew_from_what_counts(
     lake: Lake, history: Any, take_in: Any, table: str, other: str
 ) -> None:
-    """`rebuild` comes before the level is put in order; rows that don't count come into none of the sums."""
+    """A rebuild of an older format sums up only rows that count, before the level is put in order."""
     some(history, random.Random(7), T, 60)
     take_in(lake, history.state)
     follow(lake)
@@ -227,7 +227,7 @@ def test_days_of_an_older_format_are_made_anew_from_what_counts(
 
 
 def test_a_day_with_a_file_that_cannot_be_read_is_made_anew(lake: Lake, history: Any, take_in: Any) -> None:
-    """New results of its day can't be put into it, so all of the day is summed up again; nothing else is touched."""
+    """A day with an unreadable file in a level is summed up again as a whole, and no other day is touched."""
     rng, day = random.Random(4), date(2026, 9, 22)
     some(history, rng, T, 60)
     some(history, rng, T + 2 * DAY, 60)
@@ -247,7 +247,7 @@ def test_a_day_with_a_file_that_cannot_be_read_is_made_anew(lake: Lake, history:
 
 
 def test_nothing_is_lost_where_source_and_level_are_damaged(lake: Lake, history: Any, take_in: Any) -> None:
-    """The day stays as it is, and the next attempt begins at the same place."""
+    """With source and level damaged the day stays as it is, and each attempt begins at the same place."""
     rng, day = random.Random(4), date(2026, 9, 22)
     some(history, rng, T, 60)
     take_in(lake, history.state)

@@ -1,4 +1,4 @@
-"""The process of a run takes Arrow's memory from C's heap, where no thread keeps pages to itself."""
+"""Tests that the process of a run takes Arrow's memory from C's heap, where no thread keeps pages to itself."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_what_is_set_already_stays(more: dict[str, str]) -> None:
 
 
 def test_a_heap_that_cannot_be_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A C library without mallopt: the processes that are started have the environment still."""
+    """Without mallopt in the C library only the environment of started processes is set."""
     monkeypatch.setattr(memory_pools.ctypes, "CDLL", lambda name: object())
     environment: dict[str, str] = {}
     choose(environment)

@@ -1,4 +1,5 @@
-"""Segments that are missing, cut or corrupt, and histories that two lakes want: told of, never skipped in silence."""
+"""Tests segments that are missing, cut or corrupt, and histories that two lakes claim: always reported, never
+skipped silently."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ def lake(tmp_path: Path) -> Lake:
 
 
 def some(history: Any, count: int, begin: int = 0, check: str = "web1/disk") -> None:
-    """Segments of ten results and of one change each."""
+    """Write segments of ten results and of one change each."""
     for n in range(begin, begin + count):
         history.segment(
             *(history.result(check, T + n * 60 + at) for at in range(10)), history.change("link", T + n * 60)
@@ -58,7 +59,7 @@ def wrong(lake: Lake, *states: Path) -> dict[str, str]:
 
 
 def test_a_missing_number_stops_until_it_is_there(lake: Lake, history: Any, take_in: Any, tmp_path: Path) -> None:
-    """Nothing behind it is taken, Helen is told of nothing behind it, and the doctor says what to do."""
+    """A missing segment stops the pipeline and Helen's `committed` there, and the doctor says so, until it is back."""
     some(history, 3)
     take_in(lake, history.state)
     some(history, 3, 3)
@@ -88,7 +89,7 @@ def test_segments_of_changes_are_missed_as_well(lake: Lake, history: Any, take_i
 
 
 def test_what_helen_has_deleted_is_not_missing(lake: Lake, history: Any, take_in: Any) -> None:
-    """A first pipeline begins where the history does; a new lake where Helen has deleted what an older one had."""
+    """Segments that Helen has deleted are not missing, neither for a first pipeline nor for a new lake."""
     some(history, 4)
     for number in (1, 2):
         (history.segments / f"seg-{number:08}.parquet").unlink()
@@ -101,7 +102,7 @@ def test_what_helen_has_deleted_is_not_missing(lake: Lake, history: Any, take_in
 
 
 def test_a_loss_that_is_accepted_is_noted(lake: Lake, history: Any, take_in: Any) -> None:
-    """The command goes on behind it, and says so; without a loss it does nothing."""
+    """`accept-loss` goes on behind missing segments and notes them; without a loss it does nothing."""
     some(history, 1)
     take_in(lake, history.state)
     some(history, 4, 1)
@@ -123,7 +124,8 @@ def test_a_loss_that_is_accepted_is_noted(lake: Lake, history: Any, take_in: Any
 
 
 def test_a_table_that_lost_its_log_asks_for_what_it_lacks(lake: Lake, history: Any, take_in: Any) -> None:
-    """Its first entry is gone with its folder, and Helen has deleted what was in it: no second start in silence."""
+    """A table that lost its log asks for segments that other tables have and Helen has deleted, until the loss is
+    accepted."""
     some(history, 2)
     take_in(lake, history.state)
     (history.segments / "seg-00000001.parquet").unlink()
@@ -146,7 +148,7 @@ def cut(content: bytes) -> bytes:
 
 
 def flipped(content: bytes) -> bytes:
-    """Every byte of the first column's pages is another one."""
+    """Change every byte of the first column's pages."""
     return content[:4] + bytes(byte ^ 0x5A for byte in content[4:400]) + content[400:]
 
 
@@ -158,7 +160,7 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
 @pytest.mark.parametrize("kind", ["seg", "chg"])
 @pytest.mark.parametrize("name", DAMAGE)
 def test_a_bad_segment_is_named_set_aside_and_readmitted(lake: Lake, history: Any, kind: str, name: str) -> None:
-    """The segments before it and behind it come in; it comes in itself, once, when a sound copy is there."""
+    """A bad segment is named and set aside, others come in, and it is readmitted once when a sound copy is there."""
     some(history, 4)
     path = history.segments / f"{kind}-00000003.parquet"
     whole = path.read_bytes()
@@ -194,7 +196,7 @@ def test_a_bad_segment_is_named_set_aside_and_readmitted(lake: Lake, history: An
 def test_a_run_goes_on_behind_a_bad_segment(
     spark: Any, lake: Lake, history: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Within a batch of many: what is before it is published first, and it is tried ten times more."""
+    """A run goes on behind a bad segment after ten more tries, and publishes the segments before it first."""
     monkeypatch.setattr(driver, "RETRY_SECONDS", 0.0)
     some(history, 5)
     path = history.segments / "seg-00000004.parquet"
@@ -211,7 +213,8 @@ def test_a_run_goes_on_behind_a_bad_segment(
 
 
 def test_a_history_goes_into_one_lake(tmp_path: Path, history: Any) -> None:
-    """A second one is refused, a moved one is known, and one that was deleted gives its claim up."""
+    """A history goes into one lake: a second one is refused, a moved one is known, and a deleted one gives its claim
+    up."""
     some(history, 1)
     one, other = tmp_path / "one", tmp_path / "other"
     one.mkdir()
@@ -237,7 +240,7 @@ def test_a_history_goes_into_one_lake(tmp_path: Path, history: Any) -> None:
 
 
 def closed(path: Path) -> Path:
-    """A file that is there and can't be opened, by root either: its name leads to itself."""
+    """Make a file that exists and cannot be opened, even by root: its name is a link to itself."""
     path.unlink(missing_ok=True)
     path.symlink_to(path)
     return path
@@ -245,7 +248,7 @@ def closed(path: Path) -> Path:
 
 @pytest.mark.parametrize("name", ["history/pipeline-lake", "one/lake-id", "other/lake-id"])
 def test_a_claim_that_can_not_be_read_is_not_taken_for_none(tmp_path: Path, history: Any, name: str) -> None:
-    """Nor is a lake that can't be read taken for one that was deleted; nothing is written over it."""
+    """A claim or a lake's id that cannot be read is not taken for a missing one, and nothing is written over it."""
     some(history, 1)
     one, other = tmp_path / "one", tmp_path / "other"
     for lake in (one, other):
@@ -268,7 +271,7 @@ def test_a_claim_that_can_not_be_read_is_not_taken_for_none(tmp_path: Path, hist
 
 @pytest.mark.parametrize("name", ["committed", "segments/seg-00000002.parquet", "series.parquet", "segments"])
 def test_a_file_of_a_history_that_can_not_be_opened_is_not_taken_for_none(history: Any, name: str) -> None:
-    """Else Helen would be told a lower number, or segments would be left out as if they were gone."""
+    """A file of a history that cannot be opened is not taken for a missing one: Helen would be told a lower number."""
     some(history, 3)
     found = open_history(history.state)
     found.commit("seg", 3)
@@ -288,7 +291,7 @@ def test_a_file_of_a_history_that_can_not_be_opened_is_not_taken_for_none(histor
 
 
 def test_a_second_lake_takes_nothing_in(lake: Lake, history: Any, take_in: Any, tmp_path: Path) -> None:
-    """Neither by a run, nor once another lake has taken the history over while it ran."""
+    """A second lake takes nothing of a claimed history in, also if it claimed the history during another's run."""
     some(history, 1)
     second = Lake(tmp_path / "second")
     lake.folder.mkdir()
@@ -312,7 +315,7 @@ def test_a_second_lake_takes_nothing_in(lake: Lake, history: Any, take_in: Any, 
 def test_the_list_of_segments_is_made_from_the_results_of_an_older_lake(
     lake: Lake, histories: Any, take_in: Any
 ) -> None:
-    """With the same counts and checksums as a batch gives, once, and the run goes on."""
+    """The list of segments of an older lake is made from its results with the same counts and checksums, once."""
     one, other = histories
     some(one, 3)
     some(other, 2, check="web2/disk")
@@ -332,7 +335,7 @@ def test_the_list_of_segments_is_made_from_the_results_of_an_older_lake(
 
 
 def test_a_checksum_tells_rows_apart() -> None:
-    """Any change of a covered column, and a row twice, but not the order; sums wrap around."""
+    """A checksum changes with any covered column and with a row twice, but not with the order; sums wrap around."""
     kind = pa.timestamp("us", tz="UTC")
     rng = np.random.default_rng(1)
     columns = {

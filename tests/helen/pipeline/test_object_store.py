@@ -1,4 +1,4 @@
-"""A lake in each kind of object store: servers on loopback, which can also refuse requests, be slow, or be gone.
+"""Tests a lake in each kind of object store: servers on loopback, which can refuse requests, be slow, or be gone.
 
 S3 is moto's, Azure's is Azurite, Google's is fake-gcs-server with what it lacks (tests/stages/stored_elsewhere.py).
 """
@@ -50,7 +50,7 @@ AZURITE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1
 
 
 class Store:
-    """The server's process; `told` says which faults it has from now on."""
+    """Run the server's process; `told` sets its faults from now on."""
 
     def __init__(self, kind: str) -> None:
         command = [sys.executable, str(STAGES / "object_store.py"), kind]
@@ -71,7 +71,7 @@ class Store:
         return counts
 
     def end(self) -> None:
-        """Its stdin ends, so that it ends the server behind it."""
+        """End the server behind the process by the end of its standard input."""
         self.process.communicate(timeout=30.0)
 
 
@@ -122,7 +122,7 @@ def store(request: pytest.FixtureRequest) -> Iterator[Store]:
 
 @pytest.fixture
 def lake(store: Store, request: pytest.FixtureRequest) -> Iterator[Lake]:
-    """An empty lake, as an option of a command line says it. It is unlocked at the end, so that its thread ends."""
+    """Provide an empty lake by its URL, and unlock it at the end, so that its thread ends."""
     made = Lake(Path(f"{store.kind}://lakes/{request.node.originalname}"))
     yield made
     store.told()
@@ -142,7 +142,7 @@ def impatient(store: Store) -> Iterator[None]:
 
 
 def write(history: Any, segments: int = 3) -> None:
-    """Three results of each of two checks in a segment, over midnight."""
+    """Write segments with three results of each of two checks, over midnight."""
     for number in range(segments):
         begin = T + 86_100 + number * 180
         history.segment(*(
@@ -179,7 +179,7 @@ def check_proved(lake: Lake, results: int) -> None:
 def test_it_has_what_a_folder_has(
     lake: Lake, history: Any, take_in: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Taken in by tasks, summed up, put together, proved and read; and Helen is told."""
+    """A lake in a store has the same content as one in a folder: taken in, summed up, proved and read."""
     monkeypatch.setattr(ingestion, "LITTLE_SEGMENTS", 0)
     write(history)
     folder = Lake(tmp_path / "lake")
@@ -204,7 +204,8 @@ def test_it_has_what_a_folder_has(
 
 
 def test_one_writer(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Others are refused, until it gives the lock up or has not renewed it."""
+    """A second writer is refused until the first unlocks or has not renewed its lock, and the first then publishes
+    nothing."""
     lake.lock()
     other = Lake(lake.folder)
     with pytest.raises(LakeBusy, match=r"is writing to (s3|gs|abfs)://lakes/test_one_writer.*try again in [0-9]+ s"):
@@ -222,7 +223,7 @@ def test_one_writer(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_two_writers_double_nothing(lake: Lake, history: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both have the lock, say. The store refuses the entry of the slower one, which then sees the other one's."""
+    """Two writers with the lock double nothing: the store refuses the slower one's entry."""
     monkeypatch.setattr(lakes.Lease, "is_in_place", lambda self: True)
     monkeypatch.setattr(Lake, "lease_seconds", 0.0)
     monkeypatch.setattr(ingestion, "LITTLE_SEGMENTS", 0)  # a batch is one segment
@@ -252,7 +253,7 @@ def test_two_writers_double_nothing(lake: Lake, history: Any, monkeypatch: pytes
 def test_files_that_another_writer_replaced_stay_replaced(
     lake: Lake, history: Any, take_in: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The file that was put together from them is not published beside the other writer's."""
+    """A file made of files that another writer has replaced is not published."""
     monkeypatch.setattr(lakes.Lease, "is_in_place", lambda self: True)
     monkeypatch.setattr(Lake, "lease_seconds", 0.0)
     write(history, 2)
@@ -269,7 +270,7 @@ def test_files_that_another_writer_replaced_stay_replaced(
 
 
 def test_a_server_that_refuses_and_is_slow(store: Store, lake: Lake, history: Any, take_in: Any) -> None:
-    """One in ten requests is answered 503, and one in ten late: it takes longer, and is exact."""
+    """A server that refuses or delays one in ten requests gives an exact lake."""
     write(history, 2)
     before = store.told(refuse=0.1, slow=[0.1, 0.05])
     take_in(lake, history.state)
@@ -283,7 +284,7 @@ def test_a_server_that_refuses_and_is_slow(store: Store, lake: Lake, history: An
 def test_a_server_that_is_gone(
     store: Store, impatient: None, lake: Lake, history: Any, take_in: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A write that was begun fails with an error that is expected, and is done when the server is back."""
+    """A write to a server that is gone fails with an expected error, readers answer 503, and it succeeds later."""
     monkeypatch.setattr(ingestion, "LITTLE_SEGMENTS", 0)  # a batch is one segment
     write(history)
     sink = sink_of(lake, history.state)
@@ -318,7 +319,7 @@ def archive_of(folder: Path, history: Any) -> Archive:
 
 
 def check_refused(folder: Path, history: Any, said: str) -> None:
-    """Each reader of Helen answers 503 with the sentence."""
+    """Check that each of Helen's readers answers 503 with this sentence."""
     for read in (read_lake, lambda folder, _: changes_of(folder, history),
                  lambda folder, _: LakeChanges(folder, history.folder).oldest()):  # fmt: skip
         with pytest.raises(Problem, match=said) as caught:
@@ -329,7 +330,7 @@ def check_refused(folder: Path, history: Any, said: str) -> None:
 
 
 def test_helen_reads_it(lake: Lake, history: Any, take_in: Any) -> None:
-    """Charts, changes of the past and PromQL, by the functions that Helen calls, with results that only a lake has."""
+    """Charts, past changes and PromQL read results that only the lake has, by the functions that Helen calls."""
     with pytest.raises(Problem, match=f"there is no lake in {url_of(lake.folder)} yet") as caught:
         read_lake(lake.folder, fields())
     assert caught.value.status == 409
@@ -353,7 +354,7 @@ def test_helen_reads_it(lake: Lake, history: Any, take_in: Any) -> None:
 
 
 def test_a_place_that_cannot_be(history: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is an answer, with what the place lacks."""
+    """A place that lacks its account is an answer with the form to write."""
     monkeypatch.delenv(stores.ACCOUNT_VARIABLE, raising=False)
     (history.folder / "pipeline-id").write_text("0a1b")
     check_refused(
@@ -362,7 +363,7 @@ def test_a_place_that_cannot_be(history: Any, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_writer_that_is_killed(store: Store, lake: Lake, history: Any) -> None:
-    """At each point; what it left is swept, and each result is there once."""
+    """A writer killed at each point leaves files that are swept, and each result is in the lake once."""
     write(history, 4)
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])}
     program = subprocess.Popen(
@@ -378,7 +379,7 @@ def test_a_writer_that_is_killed(store: Store, lake: Lake, history: Any) -> None
 
 
 def test_spark_reads_and_writes_it(store: Store, lake: Lake, history: Any, take_in: Any, spark: Any) -> None:
-    """By Arrow in its workers, since it has no jars for a store."""
+    """Spark reads and writes a lake in a store through Arrow in its workers, without jars for the store."""
     write(history)
     take_in(lake, history.state)
     words = settings_of(store)
@@ -399,7 +400,7 @@ def test_spark_reads_and_writes_it(store: Store, lake: Lake, history: Any, take_
 
 
 def test_a_file_that_cannot_be_read_is_named(lake: Lake, history: Any, take_in: Any) -> None:
-    """By its URL; and one that is not there is a finding of the doctor."""
+    """A damaged file in a store is named by its URL, and a missing one is a finding of the doctor."""
     write(history, 1)
     take_in(lake, history.state)
     file = lake.files("results")[0]
@@ -420,7 +421,7 @@ def test_tables_that_have_nothing_yet(lake: Lake) -> None:
 
 
 def test_servers_from_npm_are_where_the_tests_install_them() -> None:
-    """In the checkout, whichever environment runs the tests: `./dev newest` has one of its own."""
+    """`./dev` installs the servers from npm in the checkout, whichever environment runs the tests."""
     dev = (STAGES.parents[1] / "dev").read_text()
     assert f"npm ci --prefix {NPM.relative_to(STAGES.parents[1])} " in dev
     for command in ("test", "newest"):

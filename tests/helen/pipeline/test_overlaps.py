@@ -1,4 +1,5 @@
-"""Values of one counter that came out of order in several batches: the lake has what a walk through them says."""
+"""Tests values of one counter that came out of order in several batches: the lake has the gain of a walk through
+them."""
 
 from __future__ import annotations
 
@@ -48,7 +49,7 @@ def increases(lake: Lake) -> dict[float, float]:
 def test_a_counter_that_began_again_between_values_of_a_bucket(
     lake: Lake, history: Any, little: int, monkeypatch: pytest.MonkeyPatch, take_in: Any
 ) -> None:
-    """It began again at 4, between 60 and 180 s: in all 100, 4, 6, 90; then 7 in the next bucket."""
+    """A counter that began again between late values of a bucket gains 200 in that bucket and 7 in the next."""
     monkeypatch.setattr(ingestion, "LITTLE_SEGMENTS", little)
     write(
         history,
@@ -66,7 +67,8 @@ def test_a_counter_that_began_again_between_values_of_a_bucket(
 
 @pytest.mark.parametrize("seed", range(5))
 def test_every_sum_is_proved(lake: Lake, history: Any, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Over midnight, with values of one moment, large steps that are taken back, and writers that end and start."""
+    """Each day of counters out of order is proved, over midnight, with equal times, large steps and restarted
+    writers."""
     rng, total, at, values = random.Random(seed), 0.0, T - 3000, defaultdict(list)
     monkeypatch.setattr(ingestion, "LITTLE_SEGMENTS", rng.choice((0, 2)))
     for number in range(60):
@@ -92,7 +94,7 @@ def test_every_sum_is_proved(lake: Lake, history: Any, seed: int, monkeypatch: p
 
 
 def test_without_raw_values_the_steps_count(lake: Lake, history: Any, take_in: Any) -> None:
-    """Their day is forgotten: the bucket keeps what its rows say, and nothing fails."""
+    """Once raw values are forgotten the steps count, and the bucket keeps the sum of its rows."""
     write(history, {1: [(T, 500.0), (T + 240, 700.0)], 2: [(T + 120, 600.0), (T + 180, 610.0)]})
     take_in(lake, history.state, most=1)
     assert increases(lake) == {0: 200.0}
@@ -109,7 +111,7 @@ def stretch(begin: float, end: float, value: float = 0.0) -> Stretch:
 
 
 def test_which_buckets_are_made_exact() -> None:
-    """The one with the overlap and the one behind it; and one that is put behind an overlap of before."""
+    """The buckets made exact are that with the overlap, the one behind it, and one put behind an earlier overlap."""
     first, second, third, fourth = (number * 300 * MICROS for number in range(4))
     apart = [stretch(0, 100), stretch(310, 320), stretch(900, 910)]
     assert overlapping(apart) == set()
@@ -126,7 +128,7 @@ def test_which_buckets_are_made_exact() -> None:
 def test_a_damaged_file_of_sums_beside_an_overlap(
     lake: Lake, history: Any, damaged: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without its rows the steps can't be made exact: those of the others count, and nothing fails."""
+    """A damaged file of sums beside an overlap loses the exact steps, and the batch comes in all the same."""
     monkeypatch.setattr(ingestion, "LITTLE_SEGMENTS", 0)
     values = [[(T, 500.0), (T + 240, 700.0)], [(T + 120, 600.0)], [(T + 600, 900.0)], [(T + 660, 950.0)]]
     write(history, dict(enumerate([*values, [(T + 310, 710.0)]])))

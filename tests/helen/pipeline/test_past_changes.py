@@ -1,4 +1,4 @@
-"""Past changes out of the lake, of segments and of memory: each once and in order, wherever the borders are."""
+"""Tests past changes from the lake, segments and memory: each once and in order, wherever the borders are."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LABELS = {"web-1": {"role": "web"}, "db-1": {"role": "db"}}
 
 
 class Past:
-    """A Helen with changes in segments that the lake has, too, and the newest in memory."""
+    """Hold a Helen with changes in segments and in the lake, and the newest in memory."""
 
     def __init__(self, folder: Path, new_history: Any, take_in: Any) -> None:
         self.written = new_history(folder / "helen")
@@ -81,7 +81,7 @@ def past(tmp_path: Path, new_history: Any, take_in: Any) -> Past:
 
 @pytest.mark.parametrize("forgotten", [0, 1, 4, 9, 10])
 def test_each_once_and_in_order(past: Past, forgotten: int) -> None:
-    """With pages of any size, and with any number of segments left, none included (J13)."""
+    """Each change comes once and in order, with pages of any size and any number of segments left (J13)."""
     past.forget_segments(forgotten)
     for limit in (1, 3, 4, 5, 7, COUNT - 1, COUNT, 1_000):
         pages = past.pages(limit)
@@ -91,7 +91,7 @@ def test_each_once_and_in_order(past: Past, forgotten: int) -> None:
 
 
 def test_segments_that_go_while_a_client_reads(past: Past) -> None:
-    """The lake has the rest of it for the next page."""
+    """A client whose segments are deleted between pages gets the rest from the lake."""
     seen, after = list[int](), None
     for forgotten in range(10):
         page = past.changes.page(Question(0.0, 4e9, 5, lambda line: True, after=after))
@@ -102,7 +102,7 @@ def test_segments_that_go_while_a_client_reads(past: Past) -> None:
 
 @pytest.mark.parametrize("forgotten", [0, 5, 10])
 def test_a_time_and_a_filter(past: Past, forgotten: int) -> None:
-    """Both ends are included, and filters are those of the stream of events."""
+    """A range of times includes both ends, and filters are those of the stream of events."""
     past.forget_segments(forgotten)
     assert past.numbers(begin=T + 7 * STEP, end=T + 43 * STEP) == list(range(7, 44))
     assert past.numbers(begin=T + 7 * STEP + 1, end=T + 8 * STEP - 1) == []
@@ -114,7 +114,7 @@ def test_a_time_and_a_filter(past: Past, forgotten: int) -> None:
 
 
 def test_a_page_is_bounded(past: Past, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By bytes, by files and by changes that were looked at in vain; the next page goes on there."""
+    """A page is bounded by bytes, files and changes looked at, and the next page goes on there."""
     monkeypatch.setattr(past_changes, "PAGE_BYTES", 500)
     assert len(past.pages()) > 1 and past.numbers() == list(range(COUNT))
     monkeypatch.setattr(past_changes, "PAGE_BYTES", 10**6)
@@ -130,7 +130,7 @@ def test_a_page_is_bounded(past: Past, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_answer_is_the_event_with_its_id(past: Past) -> None:
-    """Letter for letter as the stream has it, whether it comes from the lake, a segment or memory."""
+    """A change is answered as the event of the stream with its id, whether it comes from lake, segment or memory."""
     past.forget_segments(5)
     answer = json.loads(written(past.changes.page(Question(0.0, 4e9, 1_000, lambda line: True)), past.log.id_of, str))
     assert answer.keys() == {"changes", "from", "next"}
@@ -147,7 +147,7 @@ def test_the_answer_is_the_event_with_its_id(past: Past) -> None:
 
 
 def test_without_a_lake(past: Past, tmp_path: Path) -> None:
-    """Segments and memory are all; `from` says since when."""
+    """Without a lake the changes come from segments and memory, and `from` says since when."""
     past.lake = tmp_path / "nowhere"
     past.forget_segments(3)
     assert past.numbers(5) == list(range(12, COUNT))
@@ -155,7 +155,7 @@ def test_without_a_lake(past: Past, tmp_path: Path) -> None:
 
 
 def test_another_helen_in_the_lake_is_not_shown(past: Past, new_history: Any, take_in: Any, tmp_path: Path) -> None:
-    """Its numbers are of its own."""
+    """Changes of another Helen in the lake are not shown, since its numbers are its own."""
     other = new_history(tmp_path / "other")
     other.segment(other.change("silence", T, None, number=777))
     take_in(Lake(past.lake), other.state, most=1)
@@ -164,7 +164,7 @@ def test_another_helen_in_the_lake_is_not_shown(past: Past, new_history: Any, ta
 
 
 def test_a_lake_that_fails_is_a_problem(past: Past, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A day that is too big is said, and so is a file that can't be read."""
+    """A lake's day that is too big or unreadable is a problem with a sentence."""
     past.forget_segments(10)
     monkeypatch.setattr(lake_changes, "MOST_BYTES", 10)
     with pytest.raises(Problem, match="ask for a shorter time, or for fewer kinds"):

@@ -1,4 +1,4 @@
-"""The questions of docs/questions.rst are asked, and have the answers that stand there; the notebook runs."""
+"""Tests that the questions of docs/questions.rst have the answers that stand there, and that the notebook runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TITLE = re.compile(r"(?m)^(.+\?)\n-+\n")
 
 
 def questions() -> dict[str, tuple[str, str]]:
-    """The statement and the answer below each question of the page."""
+    """Return the statement and the answer below each question of the page."""
     page = (DOCS / "questions.rst").read_text(encoding="utf-8")
     _, *parts = _TITLE.split(page)
     found = {}
@@ -61,7 +61,7 @@ def test_answers(asked: Questions, title: str) -> None:
 
 
 def test_the_notebook_runs(lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cell by cell, as a kernel does; its plots are drawn into files of a backend without a screen."""
+    """The notebook runs cell by cell with the expected figures, and draws four plots without a screen."""
     monkeypatch.setenv("HELEN_LAKE", str(lake.folder))
     monkeypatch.setenv("MPLBACKEND", "Agg")
     monkeypatch.setenv("MPLCONFIGDIR", str(tmp_path))

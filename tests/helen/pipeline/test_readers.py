@@ -1,4 +1,4 @@
-"""The tables as other programs read them: Polars, DataFusion, DuckDB and Spark get the same sums, and no row twice."""
+"""Tests that Polars, DataFusion, DuckDB and Spark get the same sums from the tables, and no row twice."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SUMS = "select count(*) as c, sum(n) as n, sum(critical) as bad, sum(increase) a
 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory, new_history: Any, take_in: Any) -> Lake:
-    """Three days, the levels brought up after each segment, and late results for the first day."""
+    """Provide a lake of three days with levels brought up after each segment, and late results for the first day."""
     folder, rng = tmp_path_factory.mktemp("readers"), random.Random(9)
     helen, lake = new_history(folder / "helen"), Lake(folder / "lake")
     for turn in range(DAYS * 4):

@@ -1,4 +1,4 @@
-"""Blobs read once more: what a better parser finds takes the place of the old, sums included, and only that."""
+"""Tests blobs that are parsed again: a better parser replaces the values that it changes, sums included."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DAY = date(2026, 9, 22)
 def test_a_day_is_read_anew(
     spark: Any, history: Any, take_in: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The usual parser changes nothing; another one changes its columns, the sums and the hours; gap rows stay."""
+    """The usual parser changes nothing; another one changes its columns, sums and hours; rows of gaps stay."""
     history.segment(
         *(history.result("web1/disk", T + n, ("ok", "warning")[n % 2], summary="é", metrics=[
             {"name": "used", "value": float(n), "labels": {"path": "/"}}]) for n in range(6)),
@@ -55,13 +55,13 @@ def test_a_day_is_read_anew(
 
 @pytest.mark.parametrize("name", ["nowhere:read", "json:nothing", "json", "json:__doc__", ""])
 def test_a_parser_that_is_none(name: str) -> None:
-    """Said before anything starts."""
+    """A parser that cannot be loaded is refused before anything starts."""
     with pytest.raises(PipelineError, match=r"write MODULE:FUNCTION, such as equus_protocol\.results:parse"):
         load_parser(name)
 
 
 def test_capacity_and_anomalies_from_segments(spark: Any, history: Any, take_in: Any, tmp_path: Path) -> None:
-    """A disk that fills reaches its limit on the day; one strange hour among weeks is found; nothing else is told."""
+    """A disk that fills reaches its limit on the day forecast, and one strange hour is the only anomaly."""
     records = []
     for hour in range(24 * 24):
         used = {"name": "used", "value": 40 + hour / 24, "labels": {"path": "/"}, "crit": "90", "unit": "%"}

@@ -1,6 +1,4 @@
-"""Tests what reports say at the edges of a history: before the first state, at midnight, across the clocks of a
-zone.
-"""
+"""Tests reports at the edges of a history: before the first state, at midnight, across the clocks of a zone."""
 
 from __future__ import annotations
 
@@ -51,7 +49,7 @@ def pending() -> dict[str, Any]:
 
 
 def heard(helen: Any) -> Any:
-    """A change that comes after all of these days: Helen has been there."""
+    """Return a change after all of these days, which shows that Helen was there."""
     return helen.change("link", NOON + 26 * H, "web1", event="up")
 
 
@@ -63,7 +61,7 @@ def accounts(
 
 
 def first_critical(helen: Any, at: float = NOON) -> list[Any]:
-    """A check whose first three results are critical, a minute apart: the third one confirms it."""
+    """Return transitions of a check whose first three results are critical, a minute apart: the third confirms it."""
     steps = [pending(), condition("critical", at, 1), condition("critical", at, 2), condition("critical", at)]
     return [step(helen, at + n * 60, was, now) for n, (was, now) in enumerate(pairwise(steps))]
 
@@ -72,7 +70,7 @@ def first_critical(helen: Any, at: float = NOON) -> list[Any]:
 def test_before_the_first_confirmed_state_nothing_is_known(
     spark: Any, lake: Lake, history: Any, take_in: Any, profile: str
 ) -> None:
-    """A check that begins with a problem was not bad on the days before, however it was confirmed."""
+    """Before its first confirmed state a check has no data, also if it begins with a problem."""
     history.segment(history.change("helen_start", NOON - 72 * H), *first_critical(history), heard(history))
     take_in(lake, history.state)
     nothing = ({"no_data": 86_400.0}, None if profile == "icinga" else 0.0)
@@ -81,7 +79,7 @@ def test_before_the_first_confirmed_state_nothing_is_known(
 
 
 def test_a_check_that_was_never_confirmed_is_pending(spark: Any, lake: Lake, history: Any, take_in: Any) -> None:
-    """Helen judged it, so its results alone don't decide; counted since they came they do."""
+    """A judged check that was never confirmed has no data, unless states count since they began."""
     history.segment(
         history.change("helen_start", NOON - H),
         history.result("web1/disk", NOON, "critical"),
@@ -95,7 +93,7 @@ def test_a_check_that_was_never_confirmed_is_pending(spark: Any, lake: Lake, his
 def test_what_was_confirmed_before_the_first_record_is_taken(
     spark: Any, lake: Lake, history: Any, take_in: Any
 ) -> None:
-    """A lake that begins in the middle of a life: the first record says what was confirmed until then."""
+    """The first record's confirmed state counts before it, for a lake that begins in the middle of a history."""
     history.segment(
         step(history, NOON, condition("ok", NOON - 90 * H), condition("critical", NOON, 1)),
         step(history, NOON + 60, condition("critical", NOON, 1), condition("critical", NOON)),
@@ -109,7 +107,7 @@ def test_what_was_confirmed_before_the_first_record_is_taken(
 def test_time_counts_since_it_was_confirmed_or_since_it_began(
     spark: Any, lake: Lake, history: Any, take_in: Any
 ) -> None:
-    """Two outages, of which the second ended before it was confirmed."""
+    """Time counts since a state was confirmed, or since it began if asked, also for an outage that ended before."""
     ok, soft = condition("ok", NOON - 30 * H), condition("critical", NOON, 1)
     history.segment(
         history.change("helen_start", NOON - 30 * H),
@@ -131,19 +129,19 @@ def test_time_counts_since_it_was_confirmed_or_since_it_began(
 
 
 def every(helen: Any, series: str, begin: float, end: float, spool: str = "first") -> list[Any]:
-    """A result each five minutes, the end not included; each is good for fifteen."""
+    """Return a result each five minutes, the end not included; each is good for fifteen."""
     return [helen.result(series, at, spool=spool) for at in range(round(begin), round(end), 300)]
 
 
 def why(spark: Any, lake: Lake, day: Day) -> dict[str, dict[str, float]]:
-    """The time of each check without data, by reason."""
+    """Return the seconds of each check without data, by reason."""
     series = choose(lake)
     rows = availability(spark, lake, [day], "strict", "UTC", series)
     return {"/".join(series[row["series"]]): json.loads(row["why"]) for row in rows}
 
 
 def test_a_check_lacks_the_helen_that_had_its_agent(spark: Any, lake: Lake, histories: Any, take_in: Any) -> None:
-    """One Helen is killed for five hours: checks of its agents have no data, those of the other's have."""
+    """A check lacks data while the Helen that had its agent was down, and not while another one was."""
     one, other = histories
     day = DAYS[2].begin / 1e6
     one.segment(
@@ -162,7 +160,7 @@ def test_a_check_lacks_the_helen_that_had_its_agent(spark: Any, lake: Lake, hist
 
 
 def test_a_helen_that_never_came_back_is_down(spark: Any, lake: Lake, history: Any, take_in: Any) -> None:
-    """However long ago that was: its last confirmed states don't go on for ever."""
+    """A Helen that never came back is down however long ago that was, so that its last states do not go on."""
     begin = NOON - 19 * 24 * H
     history.segment(
         history.change("helen_start", begin - H), *every(history, "web1/disk", begin - H, begin),
@@ -173,7 +171,7 @@ def test_a_helen_that_never_came_back_is_down(spark: Any, lake: Lake, history: A
 
 
 def test_a_helen_was_there_though_its_results_are_forgotten(spark: Any, lake: Lake, history: Any, take_in: Any) -> None:
-    """The list of segments says so, and when a killed one got its last result."""
+    """Helen's absence is known from the list of segments after its results are forgotten."""
     day = DAYS[1].begin / 1e6
     history.segment(
         history.change("helen_start", day - H), *every(history, "web1/disk", day - H, day + 12 * H),
@@ -191,7 +189,7 @@ def test_a_helen_was_there_though_its_results_are_forgotten(spark: Any, lake: La
 
 
 def test_sums_stand_in_for_results_that_are_forgotten(lake: Lake, history: Any, take_in: Any) -> None:
-    """The accounts stay what they were, to five minutes; a day that is kept goes on from there; a note says so."""
+    """Sums stand in for forgotten results to five minutes, and a note says so."""
     begin = DAYS[0].begin / 1e6
     words = ["critical" if 40 <= n % 96 < 52 else "warning" if n % 96 == 60 else "ok" for n in range(4 * 96)]
     history.segment(*(history.result("web1/disk", begin + n * 900 + 20, word) for n, word in enumerate(words)))
@@ -217,7 +215,7 @@ def test_sums_stand_in_for_results_that_are_forgotten(lake: Lake, history: Any, 
 
 
 def test_the_worst_flapping_is_of_these_days(spark: Any, lake: Lake, history: Any, take_in: Any) -> None:
-    """Neither that of June, nor that of a time which ended before: only what went on within the days."""
+    """A report's worst flapping is of its own days, without episodes that ended before."""
 
     def flap(at: float, on: bool, percent: float, series: str = "web1/disk") -> Any:
         return history.change("flap", at, series, on=on, percent=percent, status="ok")
@@ -238,7 +236,7 @@ def test_the_worst_flapping_is_of_these_days(spark: Any, lake: Lake, history: An
 
 
 def test_a_change_at_midnight_is_one_of_the_new_day(spark: Any, lake: Lake, history: Any, take_in: Any) -> None:
-    """Counted day by day, there are as many as over all days; an answer to a question is none."""
+    """A change at midnight is one of the new day, so that daily counts add up; an answer to a query is none."""
     midnight = DAYS[2].begin / 1e6
     history.segment(
         *(history.result("web1/disk", midnight + n * 300, "critical" if n >= 0 else "ok") for n in range(-20, 20)),
@@ -253,7 +251,7 @@ def test_a_change_at_midnight_is_one_of_the_new_day(spark: Any, lake: Lake, hist
 
 
 def test_a_run_costs_what_those_say_that_told_it(spark: Any, lake: Lake, history: Any, take_in: Any) -> None:
-    """Half of them told 6 ms; a passive check tells none, which is not nothing."""
+    """The CPU of a run is the mean of runs that report it, and unknown for a passive check."""
     history.segment(
         *(history.result("web1/disk", NOON + n, cpu_ms=(None, 6)[n % 2]) for n in range(10)),
         *(history.result("web1/backup", NOON + n, origin=2) for n in range(3)),
@@ -281,7 +279,7 @@ def test_the_usual_load_follows_the_clocks_of_a_zone(zone: str, strange: int) ->
 
 
 def test_hours_of_zones() -> None:
-    """A zone of half an hour, and the hour that comes twice."""
+    """Local hours follow zones of half hours, and the repeated hour counts twice."""
     night = local_days(date(2026, 10, 25), date(2026, 10, 25), "Europe/Berlin")[0].begin // HOUR
     base = local_hour(night, "Europe/Berlin")
     assert [local_hour(night + n, "Europe/Berlin") - base for n in range(5)] == [0, 1, 2, 2, 3]
@@ -301,7 +299,7 @@ def test_an_impossible_run_time_moves_no_result(took: float | None) -> None:
 
 
 def test_infinity_stays_infinite_in_longer_buckets(spark: Any, lake: Lake, history: Any, take_in: Any) -> None:
-    """A sum beyond the largest number is infinite in m5, h1 and d1 alike, never the largest number."""
+    """A sum beyond the largest number is infinite in m5, h1 and d1 alike."""
     big = [{"name": "big", "value": 1e308}]
     history.segment(*(history.result("web1/disk", NOON + n * 60, metrics=big) for n in range(2)))
     take_in(lake, history.state)

@@ -41,7 +41,7 @@ def test_text_is_a_table() -> None:
 
 
 class Breaking(list[Row]):
-    """Rows of which there are two, then an error: a full disk where they lie, say."""
+    """Yield rows and then raise an OSError, as a full disk under them does."""
 
     def __iter__(self) -> Iterator[Row]:
         yield from super().__iter__()
@@ -49,7 +49,8 @@ class Breaking(list[Row]):
 
 
 def test_a_report_that_breaks_off_leaves_the_older_file(tmp_path: Path) -> None:
-    """The new one takes its place when it is whole, with the rights of the older one; a pipe is written to."""
+    """A report that breaks off leaves the older file; a whole one replaces it with its rights, and a device is
+    written to."""
     out = tmp_path / "report.csv"
     out.write_text("older\n")
     out.chmod(0o640)
@@ -79,7 +80,7 @@ FIGURES = Report(
 
 
 def test_figures_are_for_people_in_text_and_pages() -> None:
-    """In the unit of the row's metric, or in that of the column's name, which the heading leaves out then (J16)."""
+    """Figures in text and pages are in readable units, by the row's metric or by the column's name (J16)."""
     names = ["metric", "now", "per day", "days", "cpu", "cpu per run", "peak", "delay tried", "worst percent",
              "seconds", "runs", "at", "met"]  # fmt: skip
     cells = ["free", "22.5 GiB", "-84 MiB", "12.25", "1 h 15 min", "12.3 ms", "21 MiB", "26 h", "99.988 %", "30 s",
@@ -92,14 +93,14 @@ def test_figures_are_for_people_in_text_and_pages() -> None:
 
 
 def test_availability_is_told_to_four_decimals() -> None:
-    """As its rule has it: 2.0833 % is not 2.1 %."""
+    """Availability is written with up to four decimals: 2.0833 % is not 2.1 %."""
     assert [plain(value, AVAILABILITY) for value in (2.083333, 99.99, 100.0, 0.0, None)] == [
         "2.0833 %", "99.99 %", "100 %", "0 %", ""
     ]  # fmt: skip
 
 
 def test_figures_are_exact_for_programs() -> None:
-    """JSON and CSV have each value as it is, and the columns that tables leave out."""
+    """JSON and CSV have each value exactly, and the columns that tables leave out."""
     (row,) = FIGURES.rows
     assert json.loads(render(FIGURES, "json"))["rows"] == [dict(row)]
     head, cells = csv.reader(render(FIGURES, "csv").splitlines())
@@ -107,21 +108,21 @@ def test_figures_are_exact_for_programs() -> None:
 
 
 def test_json_has_everything() -> None:
-    """Whole values, and the notes."""
+    """JSON has whole values and the notes."""
     document = json.loads(render(REPORT, "json"))
     assert document == {"title": "A <b>", "rows": [dict(row) for row in REPORT.rows], "notes": ["A note & more."]}
 
 
 @pytest.mark.adversary(70)
 def test_csv_is_no_program() -> None:
-    """A cell that a spreadsheet would compute is quoted."""
+    """A CSV cell that a spreadsheet would compute is quoted."""
     assert render(REPORT, "csv") == (
         'check,percent,why\nweb1/disk,99.5,"{""stale"": 60.0}"\n\'=cmd|\'<script>\\x1b[2J,,{}\n'
     )
 
 
 def test_html_needs_nothing_else() -> None:
-    """One page, no script, no link to anywhere, names escaped, a plot in each row."""
+    """An HTML report is one page without scripts and links, with names escaped and a plot in each row."""
     page = render(REPORT, "html")
     assert "<script" not in page
     assert "http" not in page
@@ -131,7 +132,7 @@ def test_html_needs_nothing_else() -> None:
 
 
 def test_lines_and_wrong_formats() -> None:
-    """A curve fits its box; a format that isn't there is named with those that are."""
+    """A curve fits its box, and an unknown format is refused with the known ones."""
     assert 'points="0.0,39.0 120.0,1.0 240.0,39.0"' in line([1.0, 5.0, 1.0])
     assert line([1.0]) == ""
     with pytest.raises(PipelineError, match="no format 'xml': text, json, csv, html"):
@@ -139,9 +140,7 @@ def test_lines_and_wrong_formats() -> None:
 
 
 def test_flapping_is_cut_to_the_days() -> None:
-    """A flapping that began before counts from the first moment, one that hasn't ended until the last; an end alone is
-    nothing.
-    """
+    """Flapping is cut to the days: from the first moment if it began before, to the last if it goes on."""
 
     def told(series: int, at: float, on: bool, percent: float = 0.0) -> dict[str, object]:
         return {"series": series, "at": round(at * 1e6), "document": json.dumps({"on": on, "percent": percent})}
@@ -155,7 +154,7 @@ def test_flapping_is_cut_to_the_days() -> None:
 
 
 def test_days_are_added_and_divided_once() -> None:
-    """Per cents are never averaged; the budget is what may still be bad."""
+    """Days are added up and divided once, and the budget left is the time that may still be bad."""
     day = {"series": 1, "profile": "strict", "date": "d", "outages": 1, "planned": 0.0, "unknown": 0.0, "no_data": 0.0}
     short = {**day, "ok": 100.0, "bad": 0.0, "why": {"stale": 1.0}}
     long = {**day, "ok": 800.0, "bad": 100.0, "why": {"stale": 2.0}}
@@ -214,13 +213,13 @@ CELLS = {
 @pytest.mark.adversary(70)
 @pytest.mark.parametrize(("text", "shown"), CELLS.items())
 def test_cells_of_agents(text: str, shown: str) -> None:
-    """No cell begins what a spreadsheet works out, and none drives a terminal (F66)."""
+    """A CSV cell of an agent's text begins no formula and has no control characters (F66)."""
     rendered = render(Report("t", ["check"], [{"check": text}]), "csv")
     assert list(csv.reader(io.StringIO(rendered)))[1:] == [[shown] if shown else [""]]
 
 
 def test_maps_and_lists_are_text_of_agents_too() -> None:
-    """So are the heads of columns: SQL takes them from wherever it likes."""
+    """Maps, lists and heads of columns in CSV are quoted as an agent's texts are."""
     nasty = "a;=cmd|' /C calc'!A0"
     row = {"m": {nasty: 1.0}, "l": [nasty, "\x1b[2J"], "t": (nasty,), "d": date(2026, 11, 29), "n": Decimal("-1.5")}
     rendered = render(Report("t", [*row, "=1"], [row]), "csv")
@@ -233,5 +232,5 @@ def test_maps_and_lists_are_text_of_agents_too() -> None:
 
 
 def test_figures_are_no_formulas() -> None:
-    """A number below zero stays one."""
+    """Numbers below zero are not quoted as formulas."""
     assert render(Report("t", ["a", "b"], [{"a": -1.5, "b": -2}]), "csv") == "a,b\n-1.5,-2\n"

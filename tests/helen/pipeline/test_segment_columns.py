@@ -23,7 +23,7 @@ NUMBERS = np.array([4, 2, 9], np.int32)
 
 
 def fill(history: Any, seed: int, count: int = 60, labelled: bool = True) -> None:
-    """Two segments of results: late ones, questions, metrics with labels, without a value, and none at all."""
+    """Write two segments of results: late ones, queries, and metrics with labels, without a value, or none."""
     rng = random.Random(seed)
     for segment in range(2):
         records = []
@@ -54,7 +54,7 @@ def by_key(sums: pa.Table) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("labelled", [True, False])
 @pytest.mark.parametrize("seed", range(4))
 def test_sums_are_the_same(history: Any, seed: int, labelled: bool) -> None:
-    """This holds for two segments with different words, and for a part of their rows."""
+    """Sums from the columns read for sums equal those from whole segments, also for a part of the rows."""
     fill(history, seed, labelled=labelled)
     paths = sorted(history.segments.glob("seg-*"))
     for dropped in (frozenset[int](), frozenset(range(10, 30))):
@@ -71,7 +71,7 @@ def test_sums_are_the_same(history: Any, seed: int, labelled: bool) -> None:
 def test_a_task_reads_blobs_only_where_they_go_somewhere(
     history: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """For the sums alone it reads their columns, and all else as soon as another table wants the segment."""
+    """A task reads blobs only if another table than the sums wants the segment."""
     fill(history, 7)
     asked: list[str] = []
 
@@ -97,7 +97,7 @@ def test_a_task_reads_blobs_only_where_they_go_somewhere(
 
 
 def test_segments_of_other_writers(history: Any, tmp_path: Path) -> None:
-    """One lacks a newer column; one names what is in lists as Arrow did; one has groups of rows; one is cut."""
+    """Segments of other writers give the same sums, and a cut one raises an error of reading."""
     fill(history, 3)
     (path, _), other = sorted(history.segments.glob("seg-*")), tmp_path / "other.parquet"
     rows, expected = pq.read_table(path), by_key(sums_of(rows_of(read_whole(path), 0, 1, NUMBERS)))

@@ -1,4 +1,5 @@
-"""The segments of a batch as a frame: what the data source names, in as many tasks, without a worker of Python."""
+"""Tests the segments of a batch as a frame: the same as the data source names, in as many tasks, without a Python
+worker."""
 
 from __future__ import annotations
 
@@ -46,7 +47,7 @@ def test_it_names_what_the_data_source_names(spark: Any, history: Any) -> None:
 
 
 def test_a_run_once_plans_no_data_source(spark: Any, history: Any, tmp_path: Path, monkeypatch: Any) -> None:
-    """Spark's workers take the segments in, though nobody may ask for the source."""
+    """A run with --once lets Spark's workers take segments in without the data source."""
     for number in range(7):
         history.segment(history.result("web1/disk", 1_790_000_000.0 + number, "ok"))
 

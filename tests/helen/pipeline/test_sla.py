@@ -1,4 +1,4 @@
-"""Targets, error budgets and burn rates, worked out by hand; and which days a report is about."""
+"""Tests targets, error budgets and burn rates worked out by hand, and the days of a report."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def figures(**changed: Any) -> dict[str, Any]:
 
 
 def test_a_budget_is_what_may_be_bad() -> None:
-    """99 of 100 hours were good: a target of 99.5 % allows half an hour, one of 98 % two."""
+    """A budget is the time that may be bad: of 100 hours half an hour at 99.5 %, and two hours at 98 %."""
     missed = judged(figures(), 99.5)
     names = ("percent", "met", "budget_s", "spent_s", "left_s", "mttr_s", "mtbf_s")
     assert [missed[name] for name in names] == [99.0, False, 1800.0, 3600.0, -1800.0, 1800.0, 178_200.0]
@@ -56,7 +56,7 @@ BURNS = {
 
 @pytest.mark.parametrize(("bad", "alert"), BURNS.values(), ids=BURNS)
 def test_what_burns_fast_long_and_still(bad: dict[str, Any], alert: str | None) -> None:
-    """Both windows must burn faster than the factor of their row; a target of 99 % has 1 % to burn."""
+    """An alert needs both windows of a row to burn faster than its factor, and a target below 100 %."""
     row = judged(figures(**bad), 99.0)
     assert row["alert"] == alert
     assert all(row[f"burn_{name}"] == (None if share is None else round(share * 100, 2)) for name, share in bad.items())
@@ -64,13 +64,13 @@ def test_what_burns_fast_long_and_still(bad: dict[str, Any], alert: str | None) 
 
 
 def planned(inputs: CheckInputs) -> SimpleNamespace:
-    """A plan of two parts; the second one has series 4."""
+    """Return a plan of two parts, of which the second has series 4."""
     known = [(np.array([4], np.int32), columns_of([inputs]))]
     return SimpleNamespace(inputs=lambda part, days: iter(known if part == 1 else []))
 
 
 def test_the_task() -> None:
-    """Facts in, figures out: two days, one outage at the end of the second, within some of the windows."""
+    """The task makes one row of figures of a check: totals, its worst day and the bad share of each window."""
     end = DAYS[1].end
     windows = {name: Day(DAYS[1].date, end - minutes * MINUTE, end) for name, minutes in WINDOWS.items()}
     known = CheckInputs([Moment(0, 0), Moment(end - 30 * MINUTE, 2)])
@@ -114,7 +114,8 @@ LIVES = {
 
 @pytest.mark.parametrize("life", LIVES)
 def test_time_counts_from_the_first_result(life: str) -> None:
-    """A check that is added in mid-month does not miss its target for the days before; one that is silent does. (J8)"""
+    """Time counts from the first result: a new check does not miss its target for earlier days, a silent one does
+    (J8)."""
     inputs, good, counted, since = LIVES[life]
     plan = planned(inputs)
     end = DAYS[1].end
@@ -129,7 +130,7 @@ def test_time_counts_from_the_first_result(life: str) -> None:
 
 
 def test_a_report_ends_now() -> None:
-    """Today is as long as it has lasted; what hasn't begun is no matter of a report."""
+    """A report ends now: today is as long as it has lasted, and days that have not begun are refused."""
     noon = datetime(2026, 6, 2, 12, tzinfo=UTC)
     assert until(DAYS, noon) == [DAYS[0], Day(date(2026, 6, 2), DAYS[1].begin, DAYS[1].begin + 12 * 3600 * MICROS)]
     assert until(DAYS, datetime(2026, 6, 2, tzinfo=UTC)) == DAYS[:1]

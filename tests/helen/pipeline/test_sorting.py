@@ -1,4 +1,4 @@
-"""Days that are put together: the same rows in the same order as plain Python gives, however little memory there is."""
+"""Tests days that are put together: the same rows in the same order as in plain Python, with little memory."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TABLES = {table.name: table for table in (RESULTS, CHANGES, TAKEN, AVAILABILITY)
 
 
 def value(rng: random.Random, table: Table, name: str, kind: pa.DataType) -> Any:
-    """A value of a column; keys have few different ones, so that many rows are equal by them."""
+    """Return a value of a column; keys have few different ones, so that many rows are equal by them."""
     if name in ("series", "segment", "helen"):
         return None if (table, name) == (CHANGES, "series") and rng.random() < 0.1 else rng.randrange(9)
     if pa.types.is_timestamp(kind):
@@ -60,7 +60,7 @@ def key(table: Table, row: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def expected(table: Table, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows that count, in order."""
+    """Return the rows that count, in order."""
     if table is AVAILABILITY:
         newest: dict[tuple[Any, ...], int] = {}
         for row in rows:
@@ -76,7 +76,8 @@ def expected(table: Table, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def test_as_plain_python_sorts_them(
     tmp_path: Path, name: str, run_rows: int, parts: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Equal rows stay in the order in which they lay, whether or not they were in one run."""
+    """Sorted files have the rows of plain Python's stable sort, in runs and parts of any size, and no temporary file
+    remains."""
     monkeypatch.setattr(sorting, "PIECE_ROWS", 4)
     table, rng = TABLES[name], random.Random(f"{name}{run_rows}{parts}")
     if parts > 1 and (table is TAKEN or table is AVAILABILITY):
@@ -98,7 +99,7 @@ def test_as_plain_python_sorts_them(
 
 
 def test_a_day_is_written_at_most_twice(lake_of: Any, history: Any, take_in: Any) -> None:
-    """New files are put together while the day goes on, and all of them once it is over; the content stays."""
+    """New files are put together while a day goes on, and all of them once it is over, with the same content."""
     lake, now = lake_of, T / 1e6
     for hour in range(3):
         for n in range(3):

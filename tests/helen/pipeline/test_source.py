@@ -1,4 +1,4 @@
-"""The data source `helen`: which segments a batch has, what is in a row, and what Helen is told."""
+"""Tests the data source `helen`: the segments of a batch, the content of a row, and Helen's `committed`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def one(helen: Any, count: int) -> None:
 
 
 def test_a_batch_is_what_is_new_within_the_limit(history: Any) -> None:
-    """Offsets are the numbers of segments; a task gets perTask of them; nothing new is the same offset again."""
+    """A batch has the new segments up to the limit, in tasks of perTask; nothing new gives the same offset."""
     given = options(history, maxsegments="4", pertask="2")
     start = initial(given)
     assert start == {"0": {"seg": 0, "chg": 0}}
@@ -47,7 +47,7 @@ def test_a_batch_is_what_is_new_within_the_limit(history: Any) -> None:
 
 
 def test_each_helen_has_her_share(histories: Any) -> None:
-    """A Helen with a long backlog doesn't keep the others waiting."""
+    """Each Helen has its share of a batch, so that a long backlog does not delay the others."""
     one(histories[0], 5)
     one(histories[1], 1)
     given = options(*histories, helens="[7, 9]")
@@ -57,7 +57,7 @@ def test_each_helen_has_her_share(histories: Any) -> None:
 
 
 def test_a_stream_goes_on_behind_segments_that_are_gone(history: Any) -> None:
-    """Helen may have deleted old segments before there was a pipeline; the first one that is left comes next."""
+    """A stream begins with the first segment that is left, since Helen may have deleted older ones."""
     one(history, 5)
     for number in (1, 2, 3):
         History(history.folder).path(RESULTS, number).unlink()
@@ -68,7 +68,7 @@ def test_a_stream_goes_on_behind_segments_that_are_gone(history: Any) -> None:
 
 
 def test_helen_is_told_and_never_told_less(history: Any) -> None:
-    """`committed` and `committed-changes` only rise, and what is no number counts as nothing."""
+    """`committed` and `committed-changes` only rise, and an unreadable one counts as 0."""
     told = History(history.folder)
     told.commit(RESULTS, 7)
     told.commit(CHANGES, 3)
@@ -80,7 +80,7 @@ def test_helen_is_told_and_never_told_less(history: Any) -> None:
 
 
 def test_a_history_keeps_its_name(history: Any, tmp_path: Path) -> None:
-    """The lake knows a history by the name in it, wherever it is moved."""
+    """A history keeps its name when moved, and a folder without one is refused with the two places tried."""
     name = open_history(history.state).identity()
     history.folder.rename(tmp_path / "moved")
     assert open_history(tmp_path / "moved").identity() == name
@@ -89,7 +89,7 @@ def test_a_history_keeps_its_name(history: Any, tmp_path: Path) -> None:
 
 
 def test_rows_come_through_as_they_were_stored(spark: Any, history: Any) -> None:
-    """Every column of the contract, with its Helen and its segment in front."""
+    """Rows come through with every column as stored, and their Helen and segment in front."""
     metric = {"name": "used", "value": 91.5, "unit": "%", "labels": {"path": "/"}, "warn": "80", "max": 100.0}
     history.segment(
         history.result("web1/disk", T, "warning", summary="91 %", metrics=[metric], started=T - 1, took_ms=3.5,
@@ -114,7 +114,7 @@ def test_rows_come_through_as_they_were_stored(spark: Any, history: Any) -> None
 
 
 def test_the_source_equals_spark_own_reader(spark: Any, history: Any) -> None:
-    """Cross-check: the Parquet file source finds the same rows in the same segments."""
+    """The data source finds the same rows as Spark's own Parquet reader."""
     for at in range(3):
         history.segment(*(history.result(f"web{n}/disk", T + at, "critical", took_ms=float(n)) for n in range(40)))
     ours = spark.read.format("helen").option("perTask", 1).load(str(history.folder)).drop("helen", "segment")
@@ -126,7 +126,7 @@ def test_the_source_equals_spark_own_reader(spark: Any, history: Any) -> None:
 
 
 def test_a_stream_reads_each_row_once_and_commits(spark: Any, history: Any, tmp_path: Path) -> None:
-    """Two runs from one checkpoint: the rows of the second are those that came between; Helen knows how far it is."""
+    """A stream run twice from one checkpoint reads each row once, and commits each batch when the next begins."""
     seen: list[list[int]] = []
 
     def run() -> None:

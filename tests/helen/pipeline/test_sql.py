@@ -1,4 +1,4 @@
-"""Statements in SQL from the outside: words with a dot, limits, files, stdin and the prompt."""
+"""Tests SQL statements from outside: words with a dot, limits, files, standard input and the prompt."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def say(lake: Lake, spark: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Say
 
 
 def test_words_with_a_dot_need_no_spark(say: Say) -> None:
-    """It tells which tables there are, and their columns."""
+    """`.tables` and `.schema` answer without Spark, and other words with a dot are refused."""
     found = say(".tables", "--output", "json", starts=0)
     rows = {row["table"]: row for row in json.loads(found.stdout)["rows"]}
     assert set(rows) == {*TABLES, *CHANGES}
@@ -86,7 +86,7 @@ def test_schemas_are_those_of_the_views(lake: Lake, spark: Any) -> None:
 
 
 def test_the_limit_is_told(say: Say, lake: Lake, spark: Any) -> None:
-    """An answer that is cut says so; 0 cuts nothing."""
+    """An answer that is cut at the limit says so, and a limit of 0 cuts nothing."""
     for limit, rows, notes in ((3, 3, ["Only the first 3 rows: --limit gives more."]), (10, 10, []), (0, 10, [])):
         answer = Questions(lake, lambda: spark, limit).ask("select * from results")
         typed = sum(piece.num_rows for piece in answer.pieces())
@@ -96,7 +96,7 @@ def test_the_limit_is_told(say: Say, lake: Lake, spark: Any) -> None:
 
 
 def test_answers_in_files(say: Say, tmp_path: Path) -> None:
-    """Parquet keeps the types; the words that don't fit are refused before Spark is started."""
+    """An answer in Parquet keeps its types, and options that do not fit are refused before Spark starts."""
     out = tmp_path / "out.parquet"
     done = say("select series, time, status from results order by time", "--output", "parquet", "--out", out)
     assert (done.exit_code, done.stdout) == (0, "")
@@ -112,7 +112,7 @@ def test_answers_in_files(say: Say, tmp_path: Path) -> None:
 
 
 def test_columns_of_one_name(say: Say, tmp_path: Path) -> None:
-    """A join or two sums without names: each value is there, in each format."""
+    """Columns of one name get distinct names, and each value is there in each format."""
     asked = "select 1 as n, 2 as n, 3 as n_2, 4 as n"
     assert json.loads(say(asked, "--output", "json").stdout)["rows"] == [{"n": 1, "n_3": 2, "n_2": 3, "n_4": 4}]
     assert say(asked, "--output", "csv").stdout == "n,n_3,n_2,n_4\n1,2,3,4\n"
@@ -123,14 +123,14 @@ def test_columns_of_one_name(say: Say, tmp_path: Path) -> None:
 
 
 def test_distinct_names() -> None:
-    """A name that is there once stays, wherever it stands; the others get the next number that is free."""
+    """A name that occurs once stays, and repeated ones get the next free number."""
     assert distinct(["a", "b"]) == ["a", "b"]
     assert distinct(["n", "n", "n"]) == ["n", "n_2", "n_3"]
     assert distinct(["n", "n", "n_2", "n_2"]) == ["n", "n_3", "n_2", "n_2_2"]
 
 
 def test_statements_of_stdin(say: Say) -> None:
-    """One Spark for all of them; the first that fails ends it."""
+    """Statements of standard input run in one Spark until the first that fails."""
     done = say("--output", "csv", stdin="select 1 as a; -- two;\nselect ';' as b;\n")
     assert (done.exit_code, done.stdout) == (0, "a\n1\nb\n;\n")
     failed = say(stdin="select 1 as a; select nothing; select 2 as c")
@@ -139,7 +139,7 @@ def test_statements_of_stdin(say: Say) -> None:
 
 
 def test_the_prompt(say: Say, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lines until a semicolon; errors are told and it goes on; Ctrl-C begins anew, Ctrl-D ends it."""
+    """The prompt takes lines until a semicolon, tells errors and goes on; Ctrl-C begins anew and Ctrl-D ends it."""
     given: list[str | type[BaseException]] = [
         "", ".tables", "select 1", "as a;", "select", KeyboardInterrupt, "select nothing;", "select 2 as b;", EOFError,
     ]  # fmt: skip

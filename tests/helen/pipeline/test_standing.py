@@ -1,6 +1,5 @@
-"""Tests that the state at the end of a week replaces all changes before it: reports are the same, and read no more each
-year.
-"""
+"""Tests that the state at the end of a week replaces all changes before it. Reports are the same and read a bounded
+number."""
 
 from __future__ import annotations
 
@@ -37,7 +36,8 @@ def lake(tmp_path: Path) -> Lake:
 
 
 def changes_of(helen: Any, rng: random.Random, agents: range, day: int) -> Iterator[Any]:
-    """A day of changes: confirmed and soft transitions, downtimes of all kinds, rules, starts and stops of Helen."""
+    """Yield a day of changes: confirmed and soft transitions, downtimes of all kinds, rules, starts and stops of
+    Helen."""
     at = BEGIN + day * DAY
     for agent in agents:
         for check in range(2):
@@ -79,7 +79,7 @@ def today(days: int) -> date:
 
 
 def same_reports(lake: Lake, monkeypatch: pytest.MonkeyPatch, days: Any) -> None:
-    """The inputs of each check on each of these days, with weeks and without, are equal."""
+    """Check that the inputs of each check on each of these days are equal with weeks and without."""
     series = choose(lake)
     assert len(series) >= 8
     for counted in COUNTED:
@@ -108,7 +108,7 @@ def inputs(lake: Lake, days: Any, series: Any, counted: str) -> dict[str, Any]:
 def test_reports_are_the_same(
     lake: Lake, histories: Any, take_in: Any, monkeypatch: pytest.MonkeyPatch, seed: int, rows_per_part: int
 ) -> None:
-    """Whatever happened before: soft states, downtimes that go on or were cancelled, Helens that were killed."""
+    """Reports with weekly states are the same, whatever happened before: soft states, downtimes, killed Helens."""
     monkeypatch.setattr(standing, "ROWS_PER_PART", rows_per_part)
     written(histories, seed, range(DAYS))
     take_in(lake, *(each.state for each in histories))
@@ -122,7 +122,7 @@ def test_reports_are_the_same(
 
 
 def test_what_is_read_does_not_grow(lake: Lake, histories: Any, take_in: Any) -> None:
-    """A report on a day reads a week of changes at most, and some rows of each check, however long the history is."""
+    """A report on a day reads about as many rows of changes, however long the history is."""
     rows = []
     for weeks in (2, 4, 6):
         written(histories, weeks, range((weeks - 2) * 7, weeks * 7))
@@ -141,7 +141,7 @@ def test_what_is_read_does_not_grow(lake: Lake, histories: Any, take_in: Any) ->
 def test_changes_that_come_late_make_a_week_anew(
     lake: Lake, histories: Any, take_in: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A Helen whose history comes in weeks later: reports are right before the weeks are made anew, and behind."""
+    """Changes that come weeks late make their weeks anew, and reports are right before and after."""
     one, other = histories
     written([one], 1, range(17))
     take_in(lake, one.state, other.state)
@@ -168,7 +168,7 @@ def test_changes_that_come_late_make_a_week_anew(
 
 
 def test_a_week_that_cannot_be_read_is_made_from_all_changes(lake: Lake, history: Any, take_in: Any) -> None:
-    """The next one doesn't need it."""
+    """A weekly state that cannot be read is not needed: the next one is made from all changes."""
     written([history], 1, range(16))
     take_in(lake, history.state)
     lake.lock()

@@ -16,7 +16,7 @@ VALUES = some.floats(allow_nan=False)
 
 @given(VALUES, VALUES, some.integers(0, 2**50), some.integers(0, CARRIED), some.integers(1, CARRIED + 2))
 def test_a_row_behind_the_last_one_has_one_step(before: float, value: float, at: int, lasted: int, later: int) -> None:
-    """However far behind it is: the batch takes `step_to` alone where a counter has one new row."""
+    """A counter's single new row behind the last one has the step of `step_to`, however far behind it is."""
     known = Stretch(at, at + lasted, before, before)
     row = Stretch(at + lasted + later, at + lasted + later, value, value)
     step = step_to(known, row)
@@ -29,7 +29,7 @@ STEPS = some.lists(some.builds(Step, some.integers(0, 2**22).map(lambda n: n * B
 
 @given(some.dictionaries(some.tuples(some.integers(0, 9), some.sampled_from(("in", "ü")), some.just("B")), STEPS))
 def test_rows_of_steps(steps: dict[tuple[int, str, str], list[Step]]) -> None:
-    """In order of series, metric and bucket; counts are 0 and all else is unknown."""
+    """Rows of steps are in order of series, metric and bucket, with counts of 0 and the rest unknown."""
     zero = dict.fromkeys(("n", "ok", "warning", "critical", "unknown", "values", "cpu_runs"), 0)
     expected = [
         {"series": key[0], "metric": key[1], "unit": key[2], "kind": COUNTER, "bucket": step.bucket,

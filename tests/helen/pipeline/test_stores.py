@@ -1,4 +1,5 @@
-"""Places in object stores as operators write them, and the settings that both clients of a store get. No server."""
+"""Tests places in object stores as operators write them, and the settings of both clients of a store, without a
+server."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ def nothing_set(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )  # fmt: skip
 def test_places(path: str, url: str) -> None:
-    """A path and a URL are the same place."""
+    """A path and a URL of a store name the same place."""
     assert stores.url_of(Path(path)) == url
     assert stores.is_stored(Path(path)) == ("://" in url)
     stores.check_place(Path(path))
@@ -52,7 +53,7 @@ def test_places(path: str, url: str) -> None:
     ],
 )  # fmt: skip
 def test_places_that_lack_something(path: str, sentence: str) -> None:
-    """They are refused before anything is made: a folder called `hdfs:` helps nobody."""
+    """A place that lacks a part is refused with the form to write, before a folder of that name is made."""
     with pytest.raises(PipelineError) as raised:
         stores.check_place(path)
     assert sentence in str(raised.value)
@@ -61,7 +62,7 @@ def test_places_that_lack_something(path: str, sentence: str) -> None:
 
 
 def test_the_client_of_the_logs_gets_the_same_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its options are the usual ones, until the environment names another server."""
+    """The client of the logs has its usual options, until the environment names another server for both clients."""
     monkeypatch.setenv(stores.ACCOUNT_VARIABLE, "acme")
     places = ("s3://b/l", "gs://b/l", "abfs://b/l")
     assert [stores.options_of(each) for each in places] == [stores.STORE_OPTIONS] * 3
@@ -94,7 +95,8 @@ def test_the_client_of_the_logs_gets_the_same_server(monkeypatch: pytest.MonkeyP
 def test_a_server_of_spark_connect_is_refused(
     command: str, words: list[str], environment: dict[str, str], named: str, tmp_path: Path
 ) -> None:
-    """Before anything is made, whichever way it is given; the sentence says why, and what else there is."""
+    """A server of Spark Connect is refused before anything is made, by any option, with the reason and the
+    alternative."""
     refused = CliRunner(env=environment).invoke(main, [command, "--state", str(tmp_path), *words])
     assert refused.exit_code == 2
     assert f"{named}: the pipeline is Spark's driver" in refused.stderr

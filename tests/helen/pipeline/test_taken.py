@@ -1,4 +1,4 @@
-"""Rows of the list of segments add up, in whatever parts and order results of a segment come."""
+"""Tests that rows of the list of segments add up, in whatever parts and order results of a segment come."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RESULT = some.tuples(some.integers(0, 1), some.integers(1, 5), some.integers(0, 
 @settings(deadline=None, max_examples=50)
 @given(some.lists(some.lists(RESULT, max_size=9)), some.integers(1, 9))
 def test_rows_of_one_segment_add_up(parts: list[list[tuple[int, int, int]]], waiting: int) -> None:
-    """As a plain walk through all rows adds them up, in whatever parts they come."""
+    """Rows of one segment add up as in a plain walk, in whatever parts they come, and to zero with those taken back."""
     expected: dict[tuple[int, int], list[Any]] = {}
     for helen, segment, at in (row for part in parts for row in part):
         single = total(digests(_results([(helen, segment, at)])))
@@ -53,7 +53,8 @@ def test_rows_of_one_segment_add_up(parts: list[list[tuple[int, int, int]]], wai
 def test_results_are_read_file_by_file(
     tmp_path: Path, history: Any, take_in: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Arrow reads four files ahead if it knows them: 369 instead of 137 MiB for files of 1,500,000 rows."""
+    """Results are verified file by file, since Arrow reads four files ahead: 369 instead of 137 MiB for 1,500,000
+    rows."""
     lake, asked = Lake(tmp_path / "lake"), list[tuple[str, int]]()
 
     def counted(table: Table, paths: Sequence[str], *rest: Any) -> Iterator[pa.RecordBatch]:

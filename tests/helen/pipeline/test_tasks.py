@@ -1,4 +1,4 @@
-"""The history as work of a ZeroTask node: a real broker, a real node, and the JVM that comes and goes with a task."""
+"""Tests the history as work of a ZeroTask node: a real broker, a real node, and the JVM of each task."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def eventually(look: Callable[[], Any]) -> Any:
 
 @pytest.fixture
 def say(history: Any, tmp_path: Path) -> Iterator[Say]:
-    """A broker, a node for this history, and the command `zerotask` as its operator."""
+    """Provide a broker, a node for this history, and the command `zerotask` as its operator."""
     path = os.pathsep.join([ROOT, os.environ.get("PYTHONPATH", "")])
     environment = os.environ | {"HELEN_STATE": str(history.state), "PYTHONPATH": path}
     run_file, log = tmp_path / "zt" / "run.json", tmp_path / "log"
@@ -60,7 +60,7 @@ def say(history: Any, tmp_path: Path) -> Iterator[Say]:
 
 
 def at_work(state: Path) -> list[str]:
-    """Programs that a task of this node has started."""
+    """Return the programs that a task of this node has started."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -73,7 +73,7 @@ def at_work(state: Path) -> list[str]:
 
 @pytest.mark.integration
 def test_a_task_has_a_spark_of_its_own(say: Say, history: Any) -> None:
-    """A failure is told in the task's words, which are final or not; a cancelled task leaves no JVM behind."""
+    """A task has a Spark of its own: a failure has the task's words, and a cancelled one leaves no JVM."""
     params = json.dumps({"report": "cost", "names": ["web7/x"]})
     unknown = say("submit", "pipeline.report", "--params", params, "--max-attempts", "1", "--wait", "60")
     assert (unknown.returncode, "The lake knows no web7/x" in unknown.stderr) == (1, True), unknown.stderr

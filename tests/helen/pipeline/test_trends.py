@@ -1,4 +1,4 @@
-"""Trends and what is usual: against arithmetic by hand, and on seeded metrics with known faults."""
+"""Tests trends and usual values, by arithmetic and on seeded metrics with known faults."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from helen.pipeline.reports.trends import LEAST_POINTS, Reach, Trend, limit_of, 
 
 
 def test_a_straight_line_is_found_whatever_the_outliers() -> None:
-    """A quarter of the points are nonsense; the slope and the day stay the same."""
+    """A straight line is found with a quarter of the points wrong, and reaches its limit on the right day."""
     days = np.arange(40.0)
     values = 50 + 0.5 * days
     values[::4] = 1000.0
@@ -26,7 +26,7 @@ def test_a_straight_line_is_found_whatever_the_outliers() -> None:
 
 
 def test_the_interval_holds_the_truth_as_often_as_it_says() -> None:
-    """About 19 in 20 of 400 noisy trends are inside."""
+    """The interval of a slope holds the true one in about 19 of 20 noisy trends."""
     rng, held = np.random.default_rng(3), 0
     days = np.arange(30.0)
     for _ in range(400):
@@ -47,12 +47,13 @@ REACHED = {
 
 @pytest.mark.parametrize(("line", "limit", "expected"), REACHED.values(), ids=REACHED)
 def test_when_a_limit_is_met(line: Trend, limit: float, expected: Reach) -> None:
-    """Days, the earliest and the latest; None for never."""
+    """A limit is met after so many days, the earliest and the latest; None means never."""
     assert reach(line, limit) == expected
 
 
 def test_which_edge_of_a_range_counts() -> None:
-    """The upper one for what rises, the lower one for what falls; what is no range limits nothing."""
+    """The upper edge of a range limits a rising value and the lower one a falling value; a text that is no range
+    limits nothing."""
     assert [limit_of(text, True) for text in ("80", "10:20", "10:", "@80:", "~:90", None, "x")] == [
         80.0, 20.0, None, 80.0, 90.0, None, None,
     ]  # fmt: skip
@@ -60,14 +61,14 @@ def test_which_edge_of_a_range_counts() -> None:
 
 
 def week(rng: np.random.Generator, weeks: int) -> tuple[np.ndarray, np.ndarray]:
-    """Busy by day, quiet at night and at weekends."""
+    """Return hours and values of weeks that are busy by day and quiet at night and at weekends."""
     hours = np.arange(weeks * 168)
     daily = 50 + 30 * np.sin(hours % 24 / 24 * 2 * math.pi)
     return hours, np.where(hours % 168 >= 120, daily / 3, daily) + rng.normal(0, 1.5, len(hours))
 
 
 def test_faults_are_found_and_seasons_are_none() -> None:
-    """It finds at least 95 % of 200 seeded faults in a season that a fixed threshold can't follow; few false alarms."""
+    """At least 95 % of 200 seeded faults in a season are found, with at most 5 % false alarms."""
     rng, found, false = np.random.default_rng(5), 0, 0
     for _ in range(20):
         hours, values = week(rng, 6)
@@ -81,7 +82,7 @@ def test_faults_are_found_and_seasons_are_none() -> None:
 
 
 def test_what_was_strange_is_not_usual_later() -> None:
-    """An outage doesn't teach that outages are normal; without enough weeks the hour of the day is taken."""
+    """A strange value stays strange in later weeks, and with few weeks the hour of the day is taken."""
     hours = np.arange(0, 168 * 6, 168)
     values = np.array([10.0, 10.2, 9.9, 90.0, 90.0, 90.0])
     assert [place for place, _, _ in strange(hours, values, 168 * 3, 6.0)] == [3, 4, 5]
@@ -93,7 +94,7 @@ def test_what_was_strange_is_not_usual_later() -> None:
 
 
 def test_the_tasks_of_both_reports() -> None:
-    """Rows of hours in, rows of reports out, one metric after the other, across batches."""
+    """The tasks of both reports make rows of reports from rows of hours, one metric after the other, across batches."""
     hours = [
         {"series": s, "metric": "used", "unit": "%", "hour": MONDAY + h, "value": 50 + s * h / 24, "crit": "80",
          "warn": None, "min": 0.0, "max": 100.0} for s in (0, 1) for h in range(240)

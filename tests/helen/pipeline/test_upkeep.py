@@ -1,4 +1,4 @@
-"""Longer buckets, compaction and retention: the content never changes, and late results are in all of it."""
+"""Tests longer buckets, compaction and retention: the content stays, and late results are in all of it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ T = 1_790_035_200.0  # 2026-09-22 00:00:00 UTC
 
 
 def some(helen: Any, rng: random.Random, begin: float, count: int, late: float = 0.0) -> None:
-    """A segment of two series, one of them a counter that begins again now and then."""
+    """Write a segment of two series, one of them a counter that begins again now and then."""
     records, total = [], 0.0
     for n in range(count):
         total = 0.0 if rng.random() < 0.05 else total + rng.randrange(9)
@@ -60,7 +60,7 @@ def same(one: list[dict[str, Any]], other: list[dict[str, Any]]) -> None:
 
 
 def recomputed(lake: Lake) -> pa.Table:
-    """The sums of all raw results at once, whichever batch they came in."""
+    """Return the sums of all raw results at once, whichever batch they came in."""
     results = pa.Table.from_pylist(lake.rows("results"), schema=RESULTS.arrow).sort_by([("time", "ascending")])
     sums = sums_of(results)
     steps = {key: changed_steps([], found, found) for key, found in stretches(sums).items()}
@@ -70,9 +70,8 @@ def recomputed(lake: Lake) -> pa.Table:
 def test_longer_buckets_equal_the_raw_results_however_late(
     spark: Any, history: Any, take_in: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After results that come a week late h1 and d1 are what a recomputation from all raw rows gives; only what was
-    dirty is written again; compaction changes nothing of it; a day that is too old goes as a whole.
-    """
+    """h1 and d1 equal the sums of all raw results after results a week late, and compaction keeps them. Only changed
+    days are written again, and an old day goes as a whole."""
     lake, rng = Lake(tmp_path / "lake"), random.Random(3)
     some(history, rng, T - 7 * DAY, 70)
     some(history, rng, T, 100)
@@ -115,7 +114,7 @@ def test_longer_buckets_equal_the_raw_results_however_late(
 
 
 def test_what_makes_room_comes_first(spark: Any, history: Any, take_in: Any, tmp_path: Path) -> None:
-    """On a full disk nothing can be compacted; old days go all the same, and so does what an attempt left."""
+    """Upkeep on a full disk deletes old days and the rest of an attempt first, although nothing can be compacted."""
     lake = Lake(tmp_path / "lake")
     some(history, random.Random(1), T, 20)
     take_in(lake, history.state)
@@ -134,7 +133,7 @@ def test_what_makes_room_comes_first(spark: Any, history: Any, take_in: Any, tmp
 def test_upkeep_looks_at_the_log_in_its_turn(
     history: Any, take_in: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Batches publish meanwhile, from another thread: each listing of files takes turns with them."""
+    """Upkeep lists files in turn with batches, which publish from another thread."""
     lake = Lake(tmp_path / "lake")
     some(history, random.Random(1), T, 20)
     history.segment(history.change("link", T, "web1", event="up"))
@@ -172,7 +171,8 @@ def is_taken(turn: Any) -> bool:
 
 
 def test_nothing_stays_in_the_staging_folder(spark: Any, history: Any, take_in: Any, tmp_path: Path) -> None:
-    """Taken in, put together, compacted: folders of attempts would use up a disk's inodes in months."""
+    """The staging folder is empty after batches and compaction, since left folders would use up a disk's inodes in
+    months."""
     lake = Lake(tmp_path / "lake")
     some(history, random.Random(1), T, 20)
     history.segment(history.change("link", T, "web1", event="up"))
@@ -184,7 +184,7 @@ def test_nothing_stays_in_the_staging_folder(spark: Any, history: Any, take_in: 
 
 
 def test_once_looks_after_the_lake_as_well(spark: Any, history: Any, tmp_path: Path) -> None:
-    """`--once` from cron is all that there is: many files of a day that is over become one, old results go."""
+    """A run with `--once` does the upkeep as well: a finished day becomes one file, and old results go."""
     lake = Lake(tmp_path / "lake")
     for number in range(9):
         some(history, random.Random(number), T + 1200 * number, 20)
@@ -195,7 +195,7 @@ def test_once_looks_after_the_lake_as_well(spark: Any, history: Any, tmp_path: P
 
 
 def test_sums_are_kept_until_no_result_can_come_for_them() -> None:
-    """Retention that would make sums wrong is refused with its reason."""
+    """A retention that would make sums wrong is refused with its reason."""
     check_keep(KEEP)
     check_keep({"m5": 9})
     with pytest.raises(PipelineError, match="m5 must be kept 9 days or longer: results may come 8 days late"):
@@ -205,7 +205,7 @@ def test_sums_are_kept_until_no_result_can_come_for_them() -> None:
 def test_batches_go_on_while_a_day_is_compacted(
     history: Any, take_in: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Upkeep that works on files holds no batch back; what came meanwhile is there once, and new to the levels."""
+    """Batches go on while a day is compacted; rows that came meanwhile are there once, and new to the levels."""
     lake, rng = Lake(tmp_path / "lake"), random.Random(1)
     for number in range(9):
         some(history, rng, T + number * 1200, 20)

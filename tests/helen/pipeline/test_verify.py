@@ -1,4 +1,4 @@
-"""A lake proves itself: what is missing, twice or changed is named; what is forgotten is no fault."""
+"""Tests that a lake proves itself: missing, repeated or changed rows are named, and forgotten ones are no fault."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DAY = 86_400
 
 @pytest.fixture
 def lake(tmp_path: Path, history: Any, take_in: Any) -> Lake:
-    """Two days of three segments each, all levels up to date."""
+    """Provide a lake of two days of three segments each, with all levels up to date."""
     lake = Lake(tmp_path / "lake")
     for number in range(6):
         begin = T + number // 3 * 20 * DAY + number * 3600
@@ -101,7 +101,7 @@ def test_what_is_wrong_with_segments_is_named(lake: Lake, name: str) -> None:
 
 
 def test_a_result_that_can_not_be_forgotten_is_missing(lake: Lake) -> None:
-    """Results of the first days may be gone with them; those that came nine days later can't."""
+    """Results are missing only as long as they cannot have been forgotten with their day."""
     replaced(lake, "results", lambda rows: [row for row in rows if row["segment"] != 5 or row["at"] % 2])
     assert verify_segments(lake) == ["segment 5 of Helen 0: 5 results instead of 10"]
     lake.lock()
@@ -122,7 +122,7 @@ SUMS: dict[str, tuple[str, Callable[..., Any], str]] = {
 
 @pytest.mark.parametrize("name", SUMS)
 def test_sums_that_differ_are_named(lake: Lake, name: str) -> None:
-    """By day and table; a day is said to be sound if it is."""
+    """Sums that differ are named by day and table, and a sound day has no faults."""
     assert [(each.day, each.counts, each.faults) for each in verify_days(lake)] == [
         (date(2026, 9, 22), {"results": 27, "m5": 27, "h1": 27, "d1": 27}, []),
         (date(2026, 10, 12), {"results": 27, "m5": 27, "h1": 27, "d1": 27}, []),
@@ -135,7 +135,7 @@ def test_sums_that_differ_are_named(lake: Lake, name: str) -> None:
 
 
 def test_a_level_that_has_not_followed_yet_is_left_out(lake: Lake, history: Any, take_in: Any) -> None:
-    """Its count is empty, which is no fault; once it has followed it is compared."""
+    """A level that has not followed yet has no count and no fault, and is compared once it has."""
     history.segment(*(history.result("web0/net", T + 40 * DAY + at) for at in range(4)))
     take_in(lake, history.state)
     newest = list(verify_days(lake))[-1]
@@ -145,7 +145,7 @@ def test_a_level_that_has_not_followed_yet_is_left_out(lake: Lake, history: Any,
 
 
 def test_the_command_says_so_with_its_status(lake: Lake) -> None:
-    """For people and programs; days may be chosen."""
+    """`verify` says the result in words and by its status, as text and JSON, for chosen days."""
     words = ["verify", "--lake", str(lake.folder)]
     told = CliRunner().invoke(main, words)
     assert (told.exit_code, "Everything is there once." in told.stdout) == (0, True)
@@ -158,7 +158,7 @@ def test_the_command_says_so_with_its_status(lake: Lake) -> None:
 
 
 def test_the_command_that_makes_wrong_sums_anew_is_said(lake: Lake) -> None:
-    """By the first level that is wrong on a day, and by nothing where raw results are; then all is equal."""
+    """`verify` names the rebuild of the first wrong level of a day, and none if raw results are wrong."""
     words = ["verify", "--lake", str(lake.folder)]
     replaced(lake, "d1", doubled)
     replaced(lake, "m5", more_gained)
@@ -177,7 +177,7 @@ def test_the_command_that_makes_wrong_sums_anew_is_said(lake: Lake) -> None:
 
 
 def test_days_that_follow_each_other_are_one_command() -> None:
-    """A day whose files can't be read has no counts, and is mended by what its sentence says."""
+    """Adjacent days are one command, and a day whose files cannot be read is mended by its own sentence."""
     counts = {"results": 1, "m5": 1, "h1": 1}
 
     def proved(number: int, *faults: str) -> ProvedDay:
@@ -202,7 +202,7 @@ def damaged(lake: Lake, table: str, place: int) -> Path:
 
 
 def test_a_damaged_file_holds_back_its_own_day_alone(lake: Lake, history: Any, take_in: Any) -> None:
-    """Levels follow the others, other days and tables are put together, and what mends it is said; so it is mended."""
+    """A damaged file holds back its own day alone; the error names the rebuild that mends it."""
     history.segment(*(history.result("web0/net", T + 41 * DAY + at) for at in range(4)))
     take_in(lake, history.state, most=1)
     bad = damaged(lake, "m5", -1)
@@ -230,7 +230,7 @@ def test_a_damaged_file_holds_back_its_own_day_alone(lake: Lake, history: Any, t
 
 
 def test_an_error_that_no_file_explains_is_raised(lake: Lake) -> None:
-    """A full disk is no damage, and stays what it is."""
+    """An error that no file explains, such as a full disk, is raised as it is."""
     with pytest.raises(OSError, match="No space"):
         Damage().without(lake, "m5", lake.files("m5"), full)
 

@@ -1,4 +1,4 @@
-"""Tests that the memory of a task is given back at its end, in Spark's workers and here, and modules are no garbage."""
+"""Tests that a task's memory is given back at its end, in Spark's workers and here, and that modules are no garbage."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def anonymous_mib() -> float:
 
 
 def test_memory_is_given_back() -> None:
-    """Small pieces of C's heap, and Arrow's own: a quarter of a gigabyte, of which nothing stays after a task."""
+    """A quarter of a gigabyte of C's heap and Arrow's pool is given back after a task."""
 
     def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -52,7 +52,7 @@ def test_memory_is_given_back() -> None:
 
 @pytest.mark.parametrize("fails", [False, True])
 def test_it_is_given_back_however_a_task_ends(monkeypatch: pytest.MonkeyPatch, fails: bool) -> None:
-    """Once, when it has ended: after its last batch, or where it fails, whose error stays what it was."""
+    """Memory is given back once after a task, also where it fails, and its error stays the same."""
     seen: list[str] = []
     monkeypatch.setattr(worker_memory, "give_back", lambda: seen.append("given back"))
     monkeypatch.setattr(Modules, "spare", lambda self: seen.append("spared"))
@@ -76,7 +76,7 @@ def test_it_is_given_back_however_a_task_ends(monkeypatch: pytest.MonkeyPatch, f
 
 
 def test_modules_are_spared_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """When they have come, and again when more have; garbage goes first, because what is spared stays."""
+    """Modules are frozen once, and again when more are loaded, after a collection of garbage."""
     seen: list[str] = []
     monkeypatch.setattr(gc, "collect", lambda: seen.append("collect"))
     monkeypatch.setattr(gc, "freeze", lambda: seen.append("freeze"))
@@ -89,7 +89,7 @@ def test_modules_are_spared_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_worker_is_searched_through_once(spark: Any) -> None:
-    """Behind its first task the search has next to nothing to do: 100,000 objects are spared, and few are left."""
+    """After its first task a worker's objects are spared, so that the collector searches few."""
 
     def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _ in batches:
@@ -105,7 +105,7 @@ def test_a_worker_is_searched_through_once(spark: Any) -> None:
 
 
 def test_every_task_gives_back() -> None:
-    """No module hands Spark's workers a task that leaves its memory and its modules to them."""
+    """Every task that a module hands to Spark's workers is wrapped in GivingBack."""
     found = []
     for path in Path(worker_memory.__file__).parent.rglob("*.py"):
         text = path.read_text()
@@ -117,7 +117,7 @@ def test_every_task_gives_back() -> None:
 
 
 def test_a_c_library_without_a_trim(monkeypatch: pytest.MonkeyPatch) -> None:
-    """musl's, say: then Arrow's pool alone is asked."""
+    """With a C library without malloc_trim only Arrow's pool gives memory back."""
     asked: list[str] = []
     pool = SimpleNamespace(release_unused=lambda: asked.append("arrow"))
     monkeypatch.setattr(ctypes, "CDLL", lambda name: SimpleNamespace())
@@ -127,7 +127,7 @@ def test_a_c_library_without_a_trim(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_spark_keeps_and_inherits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Few jobs that are done; two heaps of C for each process, unless somebody has chosen another number."""
+    """Spark keeps few finished jobs, and each process has two heaps of C unless another number is set."""
     assert {SETTINGS[name] for name in RETAINED} == {"50"}
     for given, expected in ((None, "2"), ("7", "7")):
         environment: dict[str, Any] = {} if given is None else {"MALLOC_ARENA_MAX": given}

@@ -60,7 +60,7 @@ def test_a_line_that_is_no_message_is_answered_and_forgotten(line: bytes) -> Non
 
 
 def test_a_line_without_end_is_not_kept() -> None:
-    """Of a line without end at most MOST_LINE bytes and one more are kept, and the next line begins behind its end."""
+    """At most MOST_LINE bytes and one more of a line without end are kept, and the next line begins behind its end."""
     source = Source(b"z" * (5 * MOST_LINE + 7))
     lines = Lines(source, io.BytesIO())
     assert len(lines._line()) == MOST_LINE + 1

@@ -1,4 +1,5 @@
-"""The whole lake against independent sums of a seeded history: by plain Python, and by DuckDB from the segments."""
+"""Tests the whole lake against independent sums of a seeded history: by plain Python, and by DuckDB from the
+segments."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ LATE, BELIEVED = 120.0, 8 * DAY
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory, new_history: Any) -> Iterator[tuple[Truth, Lake]]:
-    """1,040 series-days of two Helens, in a lake with all levels, of which nothing is compacted yet."""
+    """Provide 1,040 series-days of two Helens and their lake, with all levels and nothing compacted."""
     folder = tmp_path_factory.mktemp("oracle")
     histories = [new_history(folder / name) for name in ("one", "other")]
     truth = make(histories, 17, BEGIN, DAYS, AGENTS, STEP)
@@ -45,7 +46,8 @@ def told(tmp_path_factory: pytest.TempPathFactory, new_history: Any) -> Iterator
 
 
 def counts_at(result: dict[str, Any]) -> float:
-    """When a result counts: when it came, or when it ended if that was long before."""
+    """Return the time at which a result counts: when it arrived, or when it ended if that was long before. Unix
+    seconds."""
     ended = result["started"] + (result["took_ms"] or 0.0) / 1000
     return ended if LATE < result["received"] - ended <= BELIEVED else result["received"]
 
@@ -55,7 +57,7 @@ def names(lake: Lake) -> dict[int, str]:
 
 
 def test_each_result_is_there_once(told: tuple[Truth, Lake]) -> None:
-    """Also those that both Helens have got, and those that came hours late."""
+    """The lake has each result once, including those that both Helens got and those that came hours late."""
     truth, lake = told
     known = names(lake)
     found = [(*known[row["series"]].split("/"), row["spool"], row["sequence"]) for row in lake.rows("results")]
@@ -103,7 +105,7 @@ def test_sums_are_those_of_duckdb(told: tuple[Truth, Lake], table: str, seconds:
 
 
 def same(one: float | None, other: float | None, row: dict[str, Any]) -> bool:
-    """Equal but for rounding, which is measured by the largest value: sums of huge ones may cancel out."""
+    """Compare two numbers but for rounding, relative to the largest value: sums of huge values may cancel out."""
     if one is None or other is None:
         return one == other
     largest = max(abs(row["min"] or 0.0), abs(row["max"] or 0.0)) * row["n"]
@@ -111,7 +113,7 @@ def same(one: float | None, other: float | None, row: dict[str, Any]) -> bool:
 
 
 def summed(lake: Lake, table: str) -> dict[Any, dict[str, Any]]:
-    """Rows that count, added up by series, metric and bucket in plain Python."""
+    """Add up the rows that count by series, metric and bucket in plain Python."""
     opened = lake.open(table)
     assert opened is not None
     rows = opened.to_pyarrow_table()
@@ -132,7 +134,7 @@ def summed(lake: Lake, table: str) -> dict[Any, dict[str, Any]]:
 
 @pytest.mark.parametrize("table", ["m5", "h1", "d1"])
 def test_counters_gained_what_a_walk_through_their_values_says(told: tuple[Truth, Lake], table: str) -> None:
-    """All levels alike, whatever edges lie between two values."""
+    """Counters gain in each level as much as a walk through their values says, whatever bucket edges lie between."""
     truth, lake = told
     values: dict[str, list[tuple[float, int, float]]] = defaultdict(list)
     for (agent, check, _, sequence), result in truth.results.items():
@@ -160,7 +162,7 @@ def midnights(zone: str) -> list[tuple[date, float, float]]:
 
 
 def spent(truth: Truth, name: str, begin: float, end: float, profile: str) -> dict[str, float]:
-    """Seconds of a day by account, state after state."""
+    """Return the seconds of a day by account, from the true states."""
     states, found = truth.states[name], defaultdict(float)
     away = truth.silent(truth.owner[name.partition("/")[0]]) if profile == "strict" else []
     edges = sorted({begin, end, *(at for at, _ in states), *(edge for span in away for edge in span)})
@@ -176,7 +178,8 @@ def spent(truth: Truth, name: str, begin: float, end: float, profile: str) -> di
 @pytest.mark.parametrize("profile", ["icinga", "strict"])
 @pytest.mark.parametrize("zone", ZONES)
 def test_days_are_accounted_for(told: tuple[Truth, Lake], zone: str, profile: str) -> None:
-    """Each local day of each check, days of 23, 23.5, 24.5 and 25 hours among them."""
+    """Each local day of each check is accounted for as the true states say, including days of 23, 23.5, 24.5 and 25
+    hours."""
     truth, lake = told
     edges = midnights(zone)
     days = local_days(edges[0][0], edges[-1][0], zone)
@@ -197,7 +200,7 @@ def test_days_are_accounted_for(told: tuple[Truth, Lake], zone: str, profile: st
 
 
 def test_the_lake_proves_itself_before_and_after_compaction(told: tuple[Truth, Lake]) -> None:
-    """Every segment by its checksum, and every day by sums of the raw results."""
+    """Checksums of segments and daily sums of raw results prove the lake before and after compaction."""
     _, lake = told
     assert verify_segments(lake) == []
     first, last = FIRST + timedelta(days=20), FIRST + timedelta(days=29)

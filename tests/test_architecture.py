@@ -181,7 +181,7 @@ LAZY: dict[str, str] = {}
 
 @frozen
 class Import:
-    """Describes one imported name, as a module of somebody's."""
+    """One imported name, as a module of somebody's."""
 
     module: str
     line: int
@@ -192,7 +192,7 @@ class Import:
 
 @frozen
 class Module:
-    """Describes a file of ours and what it imports."""
+    """A file of ours and what it imports."""
 
     name: str
     path: str
@@ -205,7 +205,7 @@ def folder_of(package: str) -> str:
 
 @cache
 def modules(root: Path) -> dict[str, Module]:
-    """Return every module of our packages, by its name."""
+    """Every module of our packages, by its name."""
     paths = {name: path for package in OURS for name, path in _paths(root, package)}
     return {name: Module(name, str(path.relative_to(root)), tuple(_imports(name, path, paths)))
             for name, path in paths.items()}  # fmt: skip
@@ -329,7 +329,7 @@ def hidden_imports(root: Path) -> list[str]:
 
 
 def impure(root: Path) -> list[str]:
-    """Return the imports of I/O in the files that must have none."""
+    """I/O in the files that have none."""
     found = []
     for module in modules(root).values():
         if not any(Path(module.path).match(pattern) for pattern in PURE):
@@ -342,7 +342,7 @@ def impure(root: Path) -> list[str]:
 
 
 def misplaced(root: Path) -> list[str]:
-    """Return the imports of libraries that only other modules may import."""
+    """Libraries that have one door."""
     return [
         f"{module.path}:{imported.line} imports {imported.module}; only {', '.join(doors)} may"
         for library, doors in ONLY_HERE.items()
@@ -353,9 +353,7 @@ def misplaced(root: Path) -> list[str]:
 
 
 def crowded_packages(root: Path) -> list[str]:
-    """Return `__init__.py` files that hold something, packages without one, and plugins that would hide
-    Twisted's own.
-    """
+    """`__init__.py` files that hold something, packages without one, and plugins that would hide Twisted's own."""
     found = []
     for package in OURS:
         folder = root / folder_of(package)
@@ -392,7 +390,7 @@ _KEY = re.compile(rb"-----BEGIN [A-Z ]*PRIVATE" + rb" KEY-----\s+[A-Za-z0-9+/=]{
 
 
 def private_keys(root: Path) -> list[str]:
-    """Return the files that git knows and that hold key material."""
+    """Key material among the files that git knows."""
     return [
         f"{path} holds a private key" for path in tracked(root)
         if _KEY_NAMES.search(path) or _KEY.search(content(root / path))
@@ -409,7 +407,7 @@ def machine_paths(root: Path) -> list[str]:
 
 
 def tracked(root: Path) -> list[str]:
-    """Return the files that git knows; every file if there is no git."""
+    """The files that git knows; every file where there is no git."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=root, capture_output=True, check=False)
     if listed.returncode == 0:
         return [name for name in listed.stdout.decode().split("\0") if name]
@@ -547,7 +545,7 @@ def test_a_good_tree_passes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("rule", "path", "text", "said"), BAD.values(), ids=BAD)
 def test_each_rule_finds_what_it_is_for(tmp_path: Path, rule: str, path: str, text: str, said: str) -> None:
-    """A rule names the one wrong file in a good tree."""
+    """One wrong file in a good tree, and the rule names it."""
     ring = {"scale0/wire/b.py": "import scale0.wire.c\n", "scale0/wire/c.py": "from scale0.wire.reader import x\n"}
     tree = grow(tmp_path, GOOD | ring | {"helen/tap.py": "from helen.states import machine\n", path: text})
     found = RULES[rule](tree)

@@ -1,4 +1,4 @@
-"""Devices that lie, break the rules of SNMP, or lead on for ever: each is told as what it is, and the run ends."""
+"""Test devices that lie, break the rules of SNMP, or lead on without end: each fault is reported, and the run ends."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Liar(Device):
     ],
 )
 def test_answers_that_are_not_the_device_s(sandbox: Sandbox, changed: dict[str, Any], words: str) -> None:
-    """After a good run, whose engine and time are kept."""
+    """An answer that is not the device's is refused after a good run, whose engine and time are kept."""
     host = Host(sandbox, Device({UPTIME: ticks(500)}))
     assert host.run("snmp_value", oid="1.3.6.1.2.1.1.3.0", **SECURE)["status"] == "ok"
     host.device = Liar({UPTIME: ticks(500)}, changed=changed)
@@ -59,7 +59,7 @@ def test_answers_that_are_not_the_device_s(sandbox: Sandbox, changed: dict[str, 
 
 @define
 class Restless(Device):
-    """Says in each answer that it is another device, or that its time is another one."""
+    """Say in each answer that it is another device, or that its time is another one."""
 
     which: int = 4
     turns: int = 0
@@ -114,7 +114,7 @@ def changing(old: bytes, new: bytes) -> Callable[[bytes], bytes]:
     ],
 )
 def test_answers_that_are_none(sandbox: Sandbox, spoil: Callable[[bytes], bytes | None], words: str) -> None:
-    """Each is told, after three tries."""
+    """An answer that is none is reported, after three tries where none comes."""
     host = Host(sandbox, Device({UPTIME: ticks(500)}, spoil=spoil))
     found = host.run("snmp_value", oid="1.3.6.1.2.1.1.3.0")
     assert (found["status"], words in found["summary"], found["metrics"]) == ("critical", True, []), found
@@ -122,7 +122,7 @@ def test_answers_that_are_none(sandbox: Sandbox, spoil: Callable[[bytes], bytes 
 
 
 def test_another_id(sandbox: Sandbox) -> None:
-    """An answer to a request that nobody made is none."""
+    """An answer to another request is refused."""
 
     class Other(Device):
         def answer(self, data: bytes, is_old: bool = False) -> bytes:
@@ -194,7 +194,7 @@ class Elsewhere(Walked):
     ],
 )
 def test_walks_that_lead_nowhere(sandbox: Sandbox, device: type[Walked], words: str, most: int) -> None:
-    """Each has an end, in a few datagrams."""
+    """A walk that leads nowhere ends after a few datagrams."""
     host = Host(sandbox, device({}))
     found = host.run("snmp_value", oid="1.3.6.1.2.1.2.2.1.10", each=True)
     assert (found["status"] in ("critical", "unknown"), words in found["summary"]) == (True, True), found

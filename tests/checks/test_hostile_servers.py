@@ -1,4 +1,4 @@
-"""Servers that send anything at all: the checks that speak a binary protocol say what is wrong, and never break."""
+"""Test servers that send anything at all: the checks that speak a binary protocol report the fault, and never break."""
 
 import contextlib
 import json
@@ -51,7 +51,7 @@ class Server:
 
 
 def mutated(stream: bytes, chance: random.Random) -> bytes:
-    """Bytes changed, put in, taken out; or cut off; or nothing but noise."""
+    """Return the bytes with some of them changed, put in or taken out, or cut off, or nothing but noise."""
     if chance.random() < 0.1:
         return chance.randbytes(chance.randrange(200))
     data = bytearray(stream)
@@ -96,7 +96,7 @@ def sample_line(name: str, labels: dict[str, str], value: str) -> str:
 
 
 def test_every_sample_of_a_prometheus_page_is_found() -> None:
-    """Whatever stands in its labels, however many there are, whatever its name and value (F16)."""
+    """Each sample of a Prometheus page is found, whatever its name, labels and value are (F16)."""
     chance = random.Random(16)
     lines, expected = [], []
     for number in range(150):
@@ -162,7 +162,7 @@ def mail_server(
     ],
 )
 def test_a_mail_server_that_takes_its_time(greeting: list[bytes], extensions: list[bytes]) -> None:
-    """Nothing is sent before a reply is over, however its lines arrive (F28)."""
+    """The check sends nothing to a mail server before a reply is over, however its lines arrive (F28)."""
     with mail_server(greeting, extensions, 0.1) as (port, heard), Sandbox(log=lambda _check, _text: None) as sandbox:
         args = json.dumps({"host": "127.0.0.1", "port": port}).encode()
         document = json.loads(sandbox.run(job_of(FILES, "smtp", args)))

@@ -1,4 +1,4 @@
-"""The libraries of the shipped checks that read other people's formats: JSON, hexadecimal digits, base64."""
+"""Test the libraries of the shipped checks that read foreign formats: JSON, hexadecimal digits, base64, BER."""
 
 import base64
 import json
@@ -40,7 +40,7 @@ end }
 
 
 def run(source: bytes, **args: object) -> list[str]:
-    """The lines that a check prints."""
+    """Run a check, and return the lines that it prints."""
     with Sandbox() as sandbox:
         job = Job("t", source, LIBRARIES, json.dumps(args).encode(), timeout=20.0, pushed=False)
         document = json.loads(sandbox.run(job))

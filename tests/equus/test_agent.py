@@ -1,4 +1,4 @@
-"""The whole agent in memory: what Helen sees of it over several connections."""
+"""Test the whole agent in memory: what Helen sees of it over several connections."""
 
 import json
 
@@ -28,7 +28,7 @@ def document(message):
 
 
 def live(memory_agent, helen, seconds):
-    """A quiet time with a living Helen; what was heard in it."""
+    """Let time pass with a living Helen, and return the messages that it heard."""
     heard = []
     for _ in range(int(seconds / 10)):
         memory_agent.clock.advance(10)
@@ -61,7 +61,9 @@ def test_hello_schedule_loaded(memory_agent, folder, runner):
 
 
 def test_a_check_is_answered_with_what_the_sandbox_says(memory_agent, folder, runner):
-    """The job bears the source, its hash, the libraries and the args as they came."""
+    """A check is answered with the sandbox's result; its job has the source, its hash, the libraries and the arguments
+    as they came.
+    """
     memory_agent = memory_agent(checks=folder)
     helen = memory_agent.meet()
     assert helen.say(m.Check("load", 7, b'{"a": 1}')) == []
@@ -91,7 +93,7 @@ def test_a_cancelled_check_says_so_and_an_unknown_id_is_nothing(memory_agent, fo
 
 
 def test_results_die_with_their_connection(memory_agent, folder, runner):
-    """Its runs are cancelled, and nothing of them is said on the next one."""
+    """The end of a connection cancels its runs, and the next connection hears nothing of them."""
     memory_agent = memory_agent(checks=folder)
     helen = memory_agent.meet()
     helen.say(m.Check("load", 1, b""))
@@ -103,7 +105,7 @@ def test_results_die_with_their_connection(memory_agent, folder, runner):
 
 @pytest.mark.adversary(58)
 def test_a_report_is_sent_once_it_is_on_disk_and_again_until_it_is_acked(memory_agent, folder):
-    """In order of sequence, after `loaded`, from the first that isn't acked."""
+    """Reports are sent in order once they are on disk, after `loaded`, and again from the first without an ack."""
     memory_agent = memory_agent(checks=folder)
     helen = memory_agent.meet()
     helen.say(schedule(LOAD))
@@ -124,7 +126,7 @@ def test_a_report_is_sent_once_it_is_on_disk_and_again_until_it_is_acked(memory_
 
 
 def test_acks_of_another_spool_and_of_nothing_do_no_harm(memory_agent, folder):
-    """Late, or from a Helen that mixes things up."""
+    """An ack of another spool, or of sequence 0, does no harm."""
     memory_agent = memory_agent(checks=folder)
     helen = memory_agent.meet()
     helen.say(schedule(LOAD))
@@ -170,7 +172,7 @@ def test_no_more_is_in_flight_than_the_window(memory_agent, folder, runner):
 
 
 def test_the_schedule_runs_without_a_helen_and_after_a_restart(memory_agent, folder, runner):
-    """It is on disk; what came of it waits in the spool."""
+    """The schedule is on disk and runs without a Helen after a restart, and its results wait in the spool."""
     first = memory_agent(checks=folder)
     first.meet().say(schedule(LOAD))
     first.close()
@@ -196,7 +198,7 @@ def test_a_schedule_that_is_none_changes_nothing_and_is_told(memory_agent, folde
 
 
 def test_reload_reads_the_folder_again(memory_agent, folder, runner):
-    """New, changed, removed and broken files; what was tried before isn't tried again."""
+    """Reload reads new, changed, removed and broken files, and does not try again the files that it tried before."""
     memory_agent = memory_agent(checks=folder)
     helen = memory_agent.meet()
     helen.say(EMPTY)
@@ -257,7 +259,9 @@ def test_version_1_reloads_on_the_same_connection_and_says_nothing_of_it(memory_
 
 
 def test_the_agent_reports_its_own_health_every_minute_once_somebody_reads_it(memory_agent, folder):
-    """Not before a schedule has come: a Helen of version 1 reads no reports."""
+    """The agent reports its own health each minute once a schedule has come, since a Helen of version 1 reads no
+    reports.
+    """
     memory_agent = memory_agent(checks=folder)
     memory_agent.clock.advance(TICK)
     memory_agent.writer.work()
@@ -285,7 +289,7 @@ def test_skipped_and_late_runs_reach_helen(memory_agent, folder, runner):
 
 
 def test_servers_are_kept_and_tried_after_ours(memory_agent, folder):
-    """Also by the agent that starts next."""
+    """Servers that Helen lists are kept on disk, and tried after the configured ones."""
     memory_agent = memory_agent(checks=folder)
     helen = memory_agent.meet()
     listed = b'[{"address": "other.example:4166", "name": "other"}, {"address": "helen.example:4166"}]'
@@ -296,7 +300,7 @@ def test_servers_are_kept_and_tried_after_ours(memory_agent, folder):
 
 
 def test_stopping_kills_says_goodbye_and_keeps_no_false_results(memory_agent, folder, runner):
-    """A check that was killed because we stop is no finding about the host."""
+    """A stop kills the running checks and keeps none of their results, which would be wrong findings about the host."""
     memory_agent = memory_agent(checks=folder)
     helen = memory_agent.meet()
     helen.say(schedule(LOAD))
@@ -311,7 +315,7 @@ def test_stopping_kills_says_goodbye_and_keeps_no_false_results(memory_agent, fo
 
 
 def test_an_error_from_helen_goes_to_the_route(memory_agent, folder):
-    """So that `retry-after` is a least."""
+    """An error from Helen goes to the route, so that its `retry-after` is the least wait."""
     memory_agent = memory_agent(checks=folder)
     helen = memory_agent.meet()
     helen.say_bytes(b"error overloaded;retry-after=40\n")

@@ -1,4 +1,4 @@
-"""The join token: by file, environment, standard input or argument, and never in the list of processes."""
+"""Test the join token: it comes by file, environment, standard input or argument, and is in no list of processes."""
 
 import io
 import os
@@ -56,7 +56,7 @@ def test_a_file_that_is_gone(tmp_path):
 
 
 def test_standard_input_without_a_token(tmp_path, monkeypatch):
-    """A sentence, not a wait for nothing."""
+    """Standard input without a token is refused with a sentence, instead of a wait."""
     monkeypatch.setattr(sys, "stdin", io.StringIO(""))
     with pytest.raises(SettingsError, match="standard input has no token"):
         gathered({"join": "-"}, {}, tmp_path)

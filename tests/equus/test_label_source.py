@@ -1,4 +1,6 @@
-"""Labels of a file or a program: what is read, what is refused, and that a fault leaves what was read before."""
+"""Test labels of a file or a program: those that are read, those that are refused, and that a fault leaves the labels
+read before.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ KUBERNETES = 'app="web"\napp.kubernetes.io/name="a \\"b\\""\n\n# written by hand
      ("a=b=c\r\n", {"a": "b=c"}), ("zone=1\nzone=2", {"zone": "2"})],
 )  # fmt: skip
 def test_what_is_read(text: str, labels: dict[str, str]) -> None:
-    """Lines with quotes or without, as the downward API writes them; or an object of texts."""
+    """Labels are read from lines with or without quotes, as the downward API writes them, or from an object of
+    texts.
+    """
     assert parse(text, "x") == labels
 
 
@@ -43,14 +47,14 @@ def test_what_is_read(text: str, labels: dict[str, str]) -> None:
      ("\n".join(f"k{n}=v" for n in range(MAX_LABELS + 1)), "at most 64")],
 )  # fmt: skip
 def test_what_is_refused(text: str, words: str) -> None:
-    """A sentence that names the place."""
+    """Faulty labels are refused with a sentence that names the file and the fault."""
     with pytest.raises(LabelSourceError, match=words) as refused:
         parse(text, "/etc/facts")
     assert str(refused.value).startswith("--labels-from /etc/facts: ")
 
 
 def program(tmp_path: Path, code: str) -> str:
-    """The command line of a program."""
+    """Write a program, and return its command line."""
     path = tmp_path / "facts.py"
     path.write_text(code)
     return f"{sys.executable} {path} x"
@@ -70,7 +74,7 @@ def test_a_file_and_a_program(tmp_path: Path) -> None:
 
 
 def test_a_fault_leaves_what_was_read_before(tmp_path: Path) -> None:
-    """And is told as such until it is mended."""
+    """A fault leaves the labels that were read before, and is reported until it is mended."""
     file = tmp_path / "labels"
     file.write_text("zone=eu-1")
     source = LabelSource({}, str(file))
@@ -90,7 +94,7 @@ def test_a_fault_leaves_what_was_read_before(tmp_path: Path) -> None:
      ("print('a=b' * 2_000_000)", "more than 65,536 bytes")],
 )  # fmt: skip
 def test_a_program_with_a_fault(tmp_path: Path, code: str, words: str) -> None:
-    """Its output is bounded, and half of it is not believed."""
+    """The output of a failed program, or more than 65,536 bytes of it, gives no label."""
     source = LabelSource({}, program(tmp_path, code))
     source.read()
     assert source.labels == {}
@@ -103,7 +107,7 @@ def test_a_program_with_a_fault(tmp_path: Path, code: str, words: str) -> None:
              "import os, time; os.fork(); print('a=b', flush=True); time.sleep(600)"],
 )  # fmt: skip
 def test_a_program_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str) -> None:
-    """It is killed with all that it has started, whether it holds its output open or not."""
+    """A program that hangs is killed with all that it has started, whether it holds its output open or not."""
     monkeypatch.setattr(label_source, "RUN_SECONDS", 2.0)
     (tmp_path / "mark").write_text("")
     source = LabelSource({}, program(tmp_path, code) + f" {tmp_path}/mark")
@@ -116,7 +120,9 @@ def test_a_program_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, c
 
 
 def running(word: str) -> list[str]:
-    """Processes with this word in their command line, those that are only to be reaped left out."""
+    """Return the processes with this word in their command line, except those that have ended and wait for their
+    parent.
+    """
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -129,7 +135,7 @@ def running(word: str) -> list[str]:
 
 
 def test_a_program_is_told_no_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It gets all of the environment but what opens something."""
+    """A program for labels gets the agent's environment without the token and the folder of credentials."""
     monkeypatch.setenv("EQUUS_JOIN", "secret")
     monkeypatch.setenv("CREDENTIALS_DIRECTORY", "/run/credentials/equus.service")
     monkeypatch.setenv("REGION", "eu")

@@ -1,4 +1,4 @@
-"""`equus` as a process: what it prints, how it ends, and that a kill loses nothing. Plaintext and loopback only."""
+"""Test `equus` as a process: its output, its exit, and that a kill loses nothing; over plaintext and loopback alone."""
 
 import errno
 import json
@@ -33,7 +33,7 @@ def ended(*arguments):
 
 
 class Helen:
-    """A Helen without TLS who waits."""
+    """Stand in for a Helen without TLS that waits for the agent."""
 
     def __init__(self):
         self.listener = socket.create_server(("127.0.0.1", 0))
@@ -53,7 +53,7 @@ class Helen:
         self.socket.sendall(self.conversation.send(message))
 
     def next(self, kind=object):
-        """The next message of a kind, None at the end."""
+        """Return the next message of a kind, or None at the end of the connection."""
         while True:
             while (message := self.conversation.next_message()) is not None:
                 if isinstance(message, kind):
@@ -98,7 +98,7 @@ def start(tmp_path, helen):
 
 
 def test_help_is_quick_and_brings_in_nothing():
-    """No Twisted, no cryptography, no Lua, and no attrs."""
+    """`equus --help` imports neither Twisted, cryptography, Lua nor attrs, so that it is quick."""
     code = (
         "import sys; from click.testing import CliRunner; from equus.main import main;"
         "result = CliRunner().invoke(main, ['--help']); assert result.exit_code == 0, result.output;"
@@ -131,7 +131,7 @@ def test_lint_without_tests_brings_in_nothing_that_runs_checks(tmp_path):
     ],
 )
 def test_a_mistake_ends_with_a_sentence(tmp_path, flags, status, sentence):
-    """First thing on stderr, and nothing on stdout."""
+    """A mistake ends with a sentence as the first line on stderr, and nothing on stdout."""
     got, out, err = ended("--state", str(tmp_path / "state"), *flags)
     assert (got, out) == (status, "")
     assert err.startswith("equus: ") and sentence in err.splitlines()[0]
@@ -139,7 +139,7 @@ def test_a_mistake_ends_with_a_sentence(tmp_path, flags, status, sentence):
 
 @pytest.mark.adversary(31)
 def test_a_key_that_others_can_read_stops_the_start(tmp_path, authority):
-    """Before anything is dialled."""
+    """A key that others can read stops the start before the agent dials."""
     certificate, key = authority.agent("web-1")
     flags = []
     for name, content in (("certificate", certificate), ("key", key), ("ca", authority.pem)):
@@ -160,7 +160,7 @@ def test_the_policy_can_be_looked_at(tmp_path):
 
 
 def test_stage0_starts_the_same_command_anew():
-    """The same process, another image of it."""
+    """`launcher.restart` replaces the running process by `equus` with the given arguments."""
     code = (
         "import os, sys; print(os.getpid(), flush=True);"
         " from equus.code import launcher; launcher.restart(['--version'])"
@@ -171,7 +171,7 @@ def test_stage0_starts_the_same_command_anew():
 
 @pytest.mark.integration
 def test_once_says_whether_it_worked(start, helen):
-    """Accepted: a line and 0. Nobody there: a sentence and 1."""
+    """`--once` prints a line and exits with 0 if Helen accepts, and exits with 1 and a sentence if nothing listens."""
     agent = start("--once")
     assert helen.accept() == m.Hello(2, "0.1.0")
     helen.say(m.Schedule(1, b"[]"))
@@ -267,7 +267,7 @@ def test_a_state_folder_that_turns_read_only_silences_nobody(start, helen, tmp_p
 
 @pytest.mark.integration
 def test_an_agent_starts_on_a_read_only_filesystem(start, helen, tmp_path):
-    """A real one, mounted for this; results go out at once (F33)."""
+    """An agent starts on a filesystem that is mounted read-only, and sends its results at once (F33)."""
     if os.geteuid():  # the same once more, as root of a user namespace: only root may mount
         test = f"{__file__}::test_an_agent_starts_on_a_read_only_filesystem"
         words = ["unshare", "--user", "--map-root-user", "--mount", sys.executable, "-m", "pytest", "-q", test]

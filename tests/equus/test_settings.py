@@ -1,4 +1,4 @@
-"""Flags, environment, file, defaults: which one wins, and the sentence for each mistake."""
+"""Test flags, environment, file and defaults: which one counts, and the sentence for each mistake."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ def gathered(flags=None, environment=None, root=False):
     ],
 )
 def test_a_server_is_a_host_and_a_port(text, server, address):
-    """Helen's own port where none is said."""
+    """A server is a host and a port, which is Helen's own where none is given."""
     assert (parse_server(text), parse_server(text).address) == (server, address)
 
 
@@ -31,13 +31,13 @@ def test_a_server_is_a_host_and_a_port(text, server, address):
     "text", ["", ":1", "h:", "h:0", "h:65536", "h:1:2", "https://h", "a b", "2001:db8::1", "u@h:1", "x" * 64, "a..b"]
 )
 def test_what_is_no_server_is_told(text):
-    """With what it should look like."""
+    """A text that is no server is refused with the flag's name."""
     with pytest.raises(SettingsError, match="--server"):
         parse_server(text)
 
 
 def test_flags_win_over_environment_over_file_over_defaults(tmp_path):
-    """One setting from each of the four."""
+    """A flag counts before the environment, that before the file, and that before the default."""
     config = tmp_path / "equus.toml"
     config.write_text('server = ["file:1"]\nname = "file"\nstate = "/from/file"\nlog-level = "debug"\n')
     environment = {"EQUUS_CONFIG": str(config), "EQUUS_SERVER": "env:1", "EQUUS_NAME": "env"}
@@ -48,7 +48,7 @@ def test_flags_win_over_environment_over_file_over_defaults(tmp_path):
 
 
 def test_lists_come_from_everywhere(tmp_path):
-    """Separated by commas or spaces in the environment; a table of labels in the file."""
+    """Lists are separated by commas or spaces in the environment, and labels are a table in the file."""
     settings = gather({}, {"EQUUS_SERVER": "a:1, b:2", "EQUUS_LABEL": "role=web,env=prod"}, HOME, False)
     assert [server.address for server in settings.servers] == ["a:1", "b:2"]
     assert settings.labels == {"role": "web", "env": "prod"}
@@ -70,7 +70,7 @@ def test_lists_come_from_everywhere(tmp_path):
     ],
 )  # fmt: skip
 def test_files_with_keys_and_passwords_are_the_agents_own(tmp_path, flags, environment, own):
-    """Wherever they lie: no check reads them."""
+    """Files with keys and passwords are the agent's own, wherever they are, so that no check reads them."""
     (tmp_path / "CONFIG").write_text("")
     (tmp_path / "TOKEN").write_text("t")
     at = {name: str(tmp_path / name) for name in ("CONFIG", "TOKEN")}
@@ -89,12 +89,12 @@ def test_files_with_keys_and_passwords_are_the_agents_own(tmp_path, flags, envir
     ],
 )
 def test_a_state_folder_need_not_be_named(environment, root, state):
-    """So the line that `helen token` prints works as it is."""
+    """The state folder has a default, so that the command line that `helen token` prints works as it is."""
     assert str(gathered(environment=environment, root=root).state) == state
 
 
 def test_a_token_may_come_from_a_file(tmp_path):
-    """Out of the process list, and never in a repr."""
+    """A token can come from a file, so that it is in no list of processes, and is never in a repr."""
     (tmp_path / "token").write_text("abc.secret\n")
     settings = gathered(environment={"EQUUS_JOIN_FILE": str(tmp_path / "token")})
     assert settings.join == "abc.secret"
@@ -124,7 +124,7 @@ def test_a_token_may_come_from_a_file(tmp_path):
     ],
 )
 def test_each_mistake_has_a_sentence(flags, environment, sentence):
-    """That says what to do."""
+    """Each mistake in the flags or the environment has a sentence."""
     with pytest.raises(SettingsError, match=sentence):
         gathered(flags, environment)
 
@@ -141,7 +141,7 @@ def test_each_mistake_has_a_sentence(flags, environment, sentence):
     ],
 )
 def test_each_mistake_in_the_file_has_a_sentence(tmp_path, text, sentence):
-    """With the file and the key."""
+    """Each mistake in the file has a sentence with its key."""
     config = tmp_path / "equus.toml"
     config.write_text(text)
     with pytest.raises(SettingsError, match=sentence):

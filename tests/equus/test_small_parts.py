@@ -1,5 +1,5 @@
-"""Tests parts that are too small for a file of their own: log lines, the lock, learnt servers, facts, folders, the
-writer's thread.
+"""Test parts that are too small for a file of their own: log lines, the lock, learnt servers, facts, folders, the
+spool's thread.
 """
 
 import errno
@@ -39,7 +39,7 @@ def logged(level=LogLevel.info, for_journal=False, namespace="equus.test"):
 
 
 def test_a_line_has_time_level_and_text():
-    """Below the level: nothing."""
+    """A log line has time, level and text, and a line below the level is not written."""
     log, lines = logged()
     log.debug("not this")
     log.error("{what} is wrong", what="something")
@@ -48,7 +48,7 @@ def test_a_line_has_time_level_and_text():
 
 
 def test_the_journal_gets_priorities():
-    """It has the time itself."""
+    """A line for the journal begins with its priority, and has no time, because the journal adds it."""
     log, lines = logged(LogLevel.debug, for_journal=True)
     log.debug("a")
     log.info("b")
@@ -70,14 +70,14 @@ def test_nobody_writes_lines_of_his_own():
 
 
 def test_a_line_ends_somewhere():
-    """And says how long it was."""
+    """A long log line is cut, and says how long it was."""
     assert escape("x" * MAX_LINE) == "x" * MAX_LINE
     assert escape("x" * (MAX_LINE + 1)) == "x" * MAX_LINE + f"... ({MAX_LINE + 1} characters)"
 
 
 @pytest.mark.parametrize(("level", "shown"), [(LogLevel.info, 1), (LogLevel.debug, 2)])
 def test_twisteds_chatter_is_for_debugging(level, shown):
-    """Its warnings are not."""
+    """Twisted's messages are logged on level debug, and its warnings always."""
     log, lines = logged(level, namespace="twisted.application")
     log.info("Starting factory")
     log.warn("something is odd")
@@ -101,7 +101,7 @@ def test_a_state_folder_that_can_not_be_made_is_told(tmp_path):
 
 
 def test_learnt_servers_are_read(authority):
-    """Address, the name in the certificate, a CA of their own."""
+    """Learnt servers are read with their address, the name in the certificate, and a CA of their own."""
     pem = authority.pem.decode()
     blob = json.dumps(
         [{"address": "10.0.0.1", "name": "h.example", "ca": pem}, {"address": "b:2", "ca": "no"}]
@@ -113,7 +113,7 @@ def test_learnt_servers_are_read(authority):
     "blob", [b"", b"{}", b"[1]", b'[{"address": 1}]', b'[{"address": "a b"}]', b"[{}]", b"[" * 9999]
 )
 def test_a_list_of_servers_that_is_none_is_refused(tmp_path, blob):
-    """On the wire, and on disk, where it is as good as nothing."""
+    """A list of servers that is none is refused when it arrives, and is read as empty from disk."""
     with pytest.raises(server_list.ServersRefused):
         server_list.parse(blob)
     (tmp_path / server_list.FILE).write_bytes(blob)
@@ -121,7 +121,7 @@ def test_a_list_of_servers_that_is_none_is_refused(tmp_path, blob):
 
 
 def test_the_host_has_facts():
-    """Plain values that JSON can carry."""
+    """Facts of the host are plain values that JSON can carry."""
     facts = json.loads(json.dumps(host.facts()))
     assert facts["cpus"] >= 1 and facts["memory"] > 10_000_000 and facts["kernel"].startswith("Linux")
     assert host.resident_bytes() > 1_000_000
@@ -138,7 +138,7 @@ def test_a_refused_set_is_a_warning():
 
 
 def test_secrets_without_destinations_are_told():
-    """In the output: what worked before works on (F42)."""
+    """Secrets without destinations are named in the output of the self-report, which stays ok (F42)."""
     figures = dict.fromkeys(("runs", "late", "skipped", "missed", "killed"), 0)
     told = health.Health(
         "0.1", figures, [], 3, 0, 0, 0, 0, 1, 1.0, "c", "p", "strong", 0, None, unbound_secrets=["db", "redis"]
@@ -151,7 +151,7 @@ def test_secrets_without_destinations_are_told():
 
 
 def test_results_in_memory_are_critical():
-    """Whatever else there is to report: they are lost if the agent ends (F33)."""
+    """Results in memory make the self-report critical, because they are lost if the agent ends (F33)."""
     figures = dict.fromkeys(("runs", "late", "skipped", "missed", "killed"), 0)
     for refused in (0, 2):
         told = health.Health(
@@ -163,7 +163,7 @@ def test_results_in_memory_are_critical():
 
 
 def test_a_folder_that_can_not_be_used_is_told(tmp_path):
-    """Gone, or with a file that no check may be."""
+    """A missing folder of checks, or one with a file that is too large, is refused with a sentence."""
     with pytest.raises(LibraryError, match="cannot read"):
         read_folder(tmp_path / "gone")
     (tmp_path / "great.lua").write_bytes(b" " * 1_048_577)
@@ -180,7 +180,7 @@ def test_a_great_load_report_loses_its_errors_and_nothing_else():
 
 
 def test_a_document_writer_writes_one_at_a_time_and_the_newest_last(tmp_path):
-    """A document that was overtaken while it waited is never written."""
+    """A document writer writes one document at a time and the newest last, and leaves out those that were overtaken."""
     written, waiting = [], []
 
     def defer(call, path, data):
@@ -221,7 +221,7 @@ class Reactor:
 
 
 def test_the_writer_tells_what_is_durable_and_reads_it_back(tmp_path):
-    """In its own thread; stopping does all that was asked."""
+    """The writer's thread reports which records are durable, reads them back, and does all its work before it stops."""
     reactor, changes = Reactor(), []
     writer = SpoolThread(Spool(tmp_path), reactor.call_from_thread, None)
     writer.changed.subscribe(lambda: changes.append(writer.state))
@@ -244,7 +244,7 @@ def test_the_writer_tells_what_is_durable_and_reads_it_back(tmp_path):
 
 
 def test_a_writer_that_is_behind_says_so(tmp_path):
-    """Then no further run is started."""
+    """A writer with MAX_WAITING bytes to write says that it is behind."""
     spool = Spool(tmp_path)
     writer = SpoolThread(spool, lambda *_: None, None)
     writer.append("load", b"x" * MAX_WAITING)
@@ -258,7 +258,7 @@ def settle(reactor, writer, done):
 
 
 def every(reactor, writer, after=0):
-    """All reports after a sequence, as the writer reads them."""
+    """Return all reports after a sequence, as the writer reads them."""
     found = []
     writer.read(writer.state.id, after, 10**9, lambda records: found.append(records))
     settle(reactor, writer, lambda: found)
@@ -268,7 +268,9 @@ def every(reactor, writer, after=0):
 @pytest.mark.parametrize("code", [errno.EROFS, errno.EIO, errno.EUCLEAN, errno.ESTALE, errno.ENODEV])
 @pytest.mark.parametrize("step", ["append", "sync", "acknowledge", "read"])
 def test_a_disk_that_fails_is_replaced_by_memory(tmp_path, monkeypatch, step, code):
-    """At whatever call it fails, nothing that waits is lost, in order, under a new id (F33)."""
+    """A disk that fails at any call is replaced by memory under a new id, and no waiting report is lost or out of order
+    (F33).
+    """
     reactor, spool = Reactor(), Spool(tmp_path)
     writer = SpoolThread(spool, reactor.call_from_thread, None, falls_back=True)
     writer.start()
@@ -311,7 +313,7 @@ def test_another_failure_than_that_of_the_disk_is_none_to_go_on_from(tmp_path, m
 
 
 def test_a_full_spool_in_memory_drops_the_oldest_and_says_which():
-    """As the one on disk does (F33)."""
+    """A full spool in memory drops the oldest and puts a gap in their place, as the one on disk does (F33)."""
     spool = MemorySpool("why", cap=1000)
     for number in range(1, 31):
         spool.append("load", b"%02d" % number + b"x" * 80)
@@ -335,7 +337,9 @@ def test_a_full_spool_in_memory_drops_the_oldest_and_says_which():
 
 @pytest.mark.parametrize("code", [errno.EROFS, errno.EIO, errno.ENOSPC])
 def test_a_state_folder_that_cannot_be_written_is_locked_all_the_same(tmp_path, monkeypatch, code):
-    """With its lock file, or without one; a second agent is refused either way (F33)."""
+    """A state folder that cannot be written is locked with or without its lock file, and a second agent is refused
+    (F33).
+    """
     real = os.open
 
     def broken(path, flags, *more, **options):
@@ -355,7 +359,9 @@ def test_a_state_folder_that_cannot_be_written_is_locked_all_the_same(tmp_path, 
 
 
 def test_a_disk_that_fails_is_told_once_and_ends_it(tmp_path, monkeypatch):
-    """After a failed fsync nobody knows what is on the disk."""
+    """A disk that fails is reported once and ends the writer, because after a failed fsync the content of the disk is
+    unknown.
+    """
     reactor, failures = Reactor(), []
     spool = Spool(tmp_path)
     writer = SpoolThread(spool, reactor.call_from_thread, failures.append)
@@ -373,7 +379,7 @@ def test_a_disk_that_fails_is_told_once_and_ends_it(tmp_path, monkeypatch):
 
 
 def test_what_the_sandbox_logs():
-    """It speaks to the standard library; its lines come out as all others, a failure with its traceback."""
+    """Lines that the sandbox logs by the standard library are logged as all others, a failure with its traceback."""
     events = []
     globalLogPublisher.addObserver(events.append)
     log = logging.Logger("equus.sandbox")
@@ -420,7 +426,7 @@ def test_the_state_of_checks_lasts_as_long_as_the_agent_on_a_disk_that_fails(tmp
 )  # fmt: skip
 @pytest.mark.parametrize("is_link", [False, True])
 def test_who_may_write_into_the_state_folder(tmp_path, state, parent, word, is_link):
-    """Nobody else, there or above it: key, trusted keys and code lie in it."""
+    """A state folder that others can write, or one below such a folder, is refused, because it holds keys and code."""
     above = tmp_path / "above"
     folder = above / "state"
     folder.mkdir(parents=True)
@@ -438,7 +444,7 @@ def test_who_may_write_into_the_state_folder(tmp_path, state, parent, word, is_l
 
 
 def test_a_state_folder_is_made_and_belongs_to_us(tmp_path, monkeypatch):
-    """For its user alone; one of another user is refused, and says whose it is."""
+    """A state folder is made for its user alone, and one of another user is refused."""
     state_lock.prepare(tmp_path / "a" / "b")
     assert stat.S_IMODE((tmp_path / "a" / "b").stat().st_mode) == 0o700
     monkeypatch.setattr(file_ownership, "trusted_owners", lambda: frozenset({65_000}))
@@ -452,7 +458,7 @@ def test_a_state_folder_is_made_and_belongs_to_us(tmp_path, monkeypatch):
      (1000, "users", [], False), (0, "anna", [], False)],
 )  # fmt: skip
 def test_a_group_of_ones_own(tmp_path, monkeypatch, uid, group, members, is_own):
-    """Hosts that give each user a group make folders that it may write; a group with others in it is no such one."""
+    """The group that a host makes for one user may write the state folder, and a group with other members may not."""
     gid = tmp_path.stat().st_gid
     monkeypatch.setattr("pwd.getpwuid", lambda number: SimpleNamespace(pw_uid=uid, pw_name="anna"))
     monkeypatch.setattr("grp.getgrgid", lambda number: SimpleNamespace(gr_gid=gid, gr_name=group, gr_mem=members))

@@ -1,4 +1,4 @@
-"""Limits of the protocol: agents and servers of others count on the same numbers, which docs/protocol.rst has."""
+"""Test limits of the protocol, on which other agents and servers rely, and which docs/protocol.rst has."""
 
 from __future__ import annotations
 

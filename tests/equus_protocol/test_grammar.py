@@ -13,7 +13,7 @@ from equus_protocol.errors import SLUGS, LocalProtocolError, RemoteProtocolError
 
 
 def agreed(role: Role = Role.HELEN, version: int = 2) -> Conversation:
-    """A conversation after hello, in which version 2 has been heard of."""
+    """Return a conversation after hello, in which the version is agreed."""
     ours = Conversation(role)
     if role is Role.HELEN:
         ours.feed(b"hello %d kit\n" % version)
@@ -27,7 +27,7 @@ def agreed(role: Role = Role.HELEN, version: int = 2) -> Conversation:
 
 
 def heard(data: bytes, ours: Conversation | None = None) -> m.Message | str | None:
-    """The message in these bytes, or the slug of what is wrong with them."""
+    """Return the message in these bytes, or the slug of their fault."""
     ours = ours or Conversation(Role.HELEN)
     ours.feed(data)
     try:
@@ -77,7 +77,7 @@ def test_what_no_journal_can_count_is_no_sequence(field: bytes, end: bytes) -> N
 
 
 def test_no_agent_of_ours_sends_sequence_0() -> None:
-    """It is an error of ours before it is one of the peer's."""
+    """Sequence 0 is a local error before it would be one of the peer."""
     with pytest.raises(LocalProtocolError, match="the first one is 1"):
         encode(m.Report("s", 0, "c", b"{}"), Role.EQUUS)
 
@@ -115,7 +115,7 @@ def test_strings(field: bytes) -> None:
 @pytest.mark.adversary(15)
 @pytest.mark.parametrize("field", STRINGS_REFUSED.values(), ids=STRINGS_REFUSED)
 def test_no_strings(field: bytes) -> None:
-    """Counted in bytes, not characters; strictly UTF-8."""
+    """A field that is too long in bytes, or no strict UTF-8, is a bad string."""
     assert heard(b"hello 1 " + field + b"\n") == "bad-string"
 
 
@@ -154,7 +154,7 @@ LINES: dict[str, tuple[bytes, m.Message | str | None]] = {
 @pytest.mark.adversary(3, 4)
 @pytest.mark.parametrize(("line", "expected"), LINES.values(), ids=LINES)
 def test_lines(line: bytes, expected: m.Message | str | None) -> None:
-    """One space between fields, LF at the end, at most 1,024 bytes with it."""
+    """A line has one space between fields, LF at its end, and at most 1,024 bytes with it."""
     assert heard(line) == expected
 
 
@@ -187,7 +187,9 @@ BLOBS: dict[str, tuple[bytes, m.Message | str | None]] = {
 @pytest.mark.parametrize(("data", "expected"), BLOBS.values(), ids=BLOBS)
 @pytest.mark.parametrize("size", [0, 7], ids=["whole", "in pieces"])
 def test_blobs(data: bytes, expected: m.Message | str | None, size: int) -> None:
-    """Exactly the announced number of bytes, then LF; too many are refused when announced."""
+    """A blob has exactly the announced number of bytes and LF behind them, and too long a one is refused when it is
+    announced.
+    """
     ours, got = agreed(), None
     pieces = [data[i : i + size] for i in range(0, min(len(data), 3_000), size)] if size else []
     pieces.append(data[size * len(pieces) :])
@@ -200,7 +202,7 @@ def test_blobs(data: bytes, expected: m.Message | str | None, size: int) -> None
 
 # One line per fault, in the order of judging; each is put together from those of the faults after it.
 def faulty(faults: set[str]) -> bytes:
-    """A `report` in version 2 with all of these faults, and no other."""
+    """Return a `report` in version 2 with all of these faults, and no other."""
     sequence = b"01" if "bad-int" in faults else b"1"
     name = b"\xff" if "bad-string" in faults else b"load"
     length = b"1048577" if "blob-too-large" in faults else b"2"
@@ -219,7 +221,9 @@ SLUG = {"empty field": "bad-line", "number of fields": "bad-line"}
 @pytest.mark.adversary(4)
 @pytest.mark.parametrize(("first", "second"), list(itertools.combinations(ORDER, 2)))
 def test_a_line_with_two_faults_is_named_for_the_first(first: str, second: str) -> None:
-    """Length, empty fields, command, number of fields, each field from left to right."""
+    """A line with two faults is named for the first: length, empty fields, command, number of fields, fields from left
+    to right.
+    """
     assert heard(faulty({first, second}), agreed()) == SLUG.get(first, first)
 
 
@@ -231,7 +235,7 @@ def test_a_line_with_two_faults_is_named_for_the_first(first: str, second: str) 
     (b"check load 01 2\n", "unknown-command"),
 ])  # fmt: skip
 def test_legality_is_judged_last(line: bytes, slug: str) -> None:
-    """Before hello the same: a line must be whole before it is asked whether it may be said; a foreign word is none."""
+    """A line must be whole before it is judged whether it is legal, also before hello."""
     assert heard(line) == slug
 
 

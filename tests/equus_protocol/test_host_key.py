@@ -1,4 +1,4 @@
-"""The signature of a host key: by the agent's own key alone, for this purpose, under a certificate of a known CA."""
+"""Test the signature of a host key: by the agent's own key, for this purpose, under a certificate of a known CA."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ UNSIGNED = "it is not signed with the key of its certificate"
 def test_what_shows_a_host_key(
     name: str, line: str, signature: str, shown: bytes, ca: bytes | None, why: str | None
 ) -> None:
-    """A name, a key and a CA that fit; the end of the certificate doesn't matter."""
+    """A host key is shown by a name, a key and a CA that fit; the end of the certificate does not matter."""
     assert fault(name, line, signature, shown, ca) == why
 
 
@@ -75,6 +75,6 @@ def test_a_signature_for_another_purpose() -> None:
 
 
 def test_a_fingerprint() -> None:
-    """As OpenSSH writes it, without the signs that fill it up."""
+    """A fingerprint has the form of OpenSSH, without the padding of base64."""
     assert fingerprint(b"abc") == "SHA256:ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0"
     assert base64.b64decode(fingerprint(b"abc")[7:] + "=") == hashlib.sha256(b"abc").digest()

@@ -66,7 +66,7 @@ def parts_of(blob: bytes) -> int:
 @pytest.mark.adversary(18)
 @pytest.mark.parametrize("kind", REFUSED)
 def test_too_many_parts_reach_no_parser(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The text is kept as output, as that of any document that can't be read."""
+    """A document with too many parts reaches no parser, and its text is kept as output."""
     blob = REFUSED[kind]()
     assert MIB - 4_096 < len(blob) <= MIB and parts_of(blob) > MAX_PARTS
     monkeypatch.setattr(json.JSONDecoder, "decode", lambda *_: pytest.fail("decoded"))
@@ -79,7 +79,7 @@ def test_too_many_parts_reach_no_parser(kind: str, monkeypatch: pytest.MonkeyPat
 @pytest.mark.adversary(18)
 @pytest.mark.parametrize("kind", READ)
 def test_a_parser_gets_no_more_parts_than_the_limit(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both readers read it, and say the same; numbers are made by functions of ours, so that threads take turns."""
+    """A parser gets no more parts than the limit, and both readers of a document give the same."""
     blob, most = READ[kind](), list[int]()
     monkeypatch.setattr(results, "_PLAIN", Reader(lambda _: pytest.fail("holds all others"), most))
     monkeypatch.setattr(results, "_CAREFUL", Reader(results._CAREFUL.decode, most))
@@ -95,7 +95,7 @@ def test_a_parser_gets_no_more_parts_than_the_limit(kind: str, monkeypatch: pyte
 @pytest.mark.adversary(18)
 @pytest.mark.parametrize("kind", ALL)
 def test_no_expression_reads_more_than_a_piece(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """This holds for a plugin's text, with any reader and of any kind."""
+    """No regular expression reads more than a piece of a plugin's text, with any reader."""
     blob, widest = ALL[kind](), list[int]()
     for name, value in vars(plugin_text).items():
         if hasattr(value, "fullmatch"):
@@ -110,7 +110,7 @@ def test_no_expression_reads_more_than_a_piece(kind: str, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("parts", [MAX_PARTS, MAX_PARTS + 1])
 def test_the_number_of_parts(parts: int) -> None:
-    """At the limit a document is read; one part more, and its text is output."""
+    """A document with MAX_PARTS parts is read, and one part more makes its text output."""
     blob = b'{"status":"ok","x":[' + b",".join([b"12"] * (parts - 2)) + b"]}"
     assert parts_of(blob) == parts
     assert (parse(blob).reason, read_document("c", blob).reason) == (

@@ -1,4 +1,6 @@
-"""Reports and results whose words were read before are taken by a shorter way, which gives the same for any bytes."""
+"""Test that reports and results whose words were read before are read in a shorter way, which gives the same for any
+bytes.
+"""
 
 from __future__ import annotations
 
@@ -72,14 +74,14 @@ def outcome(ours: Conversation, chunks: list[bytes], messages: int, octets: int)
     st.sampled_from([1, 2, 256]), st.sampled_from([1, 40, 262_144]),
 )  # fmt: skip
 def test_both_ways_give_the_same(stream: bytes, cuts: list[int], messages: int, octets: int) -> None:
-    """Messages, the fault, its words, what is outstanding, what is unread, and where each turn ends."""
+    """Both ways give the same messages, faults, open requests and unread bytes, and end each turn at the same place."""
     places = [0, *sorted(min(cut, len(stream)) for cut in cuts), len(stream)]
     chunks = [stream[begin:end] for begin, end in itertools.pairwise(places)]
     assert outcome(known(True), chunks, messages, octets) == outcome(known(False), chunks, messages, octets)
 
 
 def by_records(ours: Conversation, chunks: list[bytes]) -> list[Any]:
-    """The same as `outcome`, where each chunk that is one message of known words is taken as such."""
+    """Return the same as `outcome`, with each chunk that is one message of known words read as a record."""
     found: list[Any] = []
     for chunk in chunks:
         message = ours.take_known(chunk)
@@ -95,7 +97,7 @@ def by_records(ours: Conversation, chunks: list[bytes]) -> list[Any]:
 @settings(deadline=None, max_examples=300)
 @given(st.lists(written(), max_size=6))
 def test_records_give_the_same(chunks: list[bytes]) -> None:
-    """Messages, faults, and what is known of the conversation, for records that are read by themselves."""
+    """Records that are read by themselves give the same messages, faults and state of the conversation."""
     assert by_records(known(True), chunks) == outcome(known(False), chunks, 256, 262_144)
 
 
@@ -103,7 +105,7 @@ def test_records_give_the_same(chunks: list[bytes]) -> None:
 @pytest.mark.parametrize("message_id", [0, 1, 4, 2**31 - 1, 2**31, -1])
 @pytest.mark.parametrize("state", ["free", "full", "before hello"])
 def test_a_check_is_sent_the_same_way(name: str, message_id: int, state: str) -> None:
-    """The short way and `send` give the same bytes or the same error, and leave the same outstanding."""
+    """The short way and `send` give the same bytes or the same error, and leave the same checks outstanding."""
     found = []
     for is_short in (True, False):
         ours = Conversation(Role.HELEN) if state == "before hello" else known(True)
@@ -118,7 +120,7 @@ def test_a_check_is_sent_the_same_way(name: str, message_id: int, state: str) ->
 
 
 def test_every_cut_of_good_ones() -> None:
-    """In two and in three, with the owner's own message in between."""
+    """Good messages are read the same from any two or three pieces."""
     stream = b"report s 1 disk 2\n{}\nresult 2 load 3\na\nb\nreport s 2 load 0\n\nresult 1 disk 2\n{}\n"
     whole = outcome(known(False), [stream], 256, 262_144)
     assert [type(each) for each in whole[:4]] == [m.Report, m.Result, m.Report, m.Result]
@@ -141,7 +143,7 @@ def test_a_result_asked_for_in_the_middle_of_a_turn() -> None:
 
 
 def test_hanging_up_in_the_middle_of_a_turn() -> None:
-    """Nothing more is heard, though it was there."""
+    """After the conversation hangs up in the middle of a turn, no further message is heard."""
     ours = known(True)
     ours.feed(b"report s 1 disk 2\n{}\n" * 3)
     heard = []
@@ -153,7 +155,7 @@ def test_hanging_up_in_the_middle_of_a_turn() -> None:
 
 @pytest.mark.parametrize(("line", "calls"), [(b"report s %d disk 2\n{}\n", 3), (b"result %d disk 2\n{}\n", 3)])
 def test_calls_of_a_message(line: bytes, calls: int) -> None:
-    """Python's own functions that run for each message: the way is short because they are few."""
+    """Three Python functions run for each message of known words, which is what makes the way short."""
     ours = known(True)
     ours.outstanding = dict.fromkeys(range(1, 101), "disk")
     ours.feed(b"".join(line % number for number in range(1, 101)))

@@ -1,4 +1,4 @@
-"""Tests who may say what when: the table of docs/protocol.rst section 7, as it stands there, against the code."""
+"""Test which side may say what and when: the table in section 7 of docs/protocol.rst against the code."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ STATES = [State.WANT_HELLO, State.READY_1, State.READY_2, State.FAILED, State.CL
 
 
 def documented() -> dict[tuple[Role, State], frozenset[type]]:
-    """The table as the page shows it: a line for each (command, sender), a column for each state, `yes` or `no`."""
+    """Return the table of the page: a row for each command and sender, a column for each state, `yes` or `no`."""
     named = {(form.sender, form.command.decode()): form.kind for form in FORMS} | {(Role.HELEN, "error"): m.Error}
     legal: dict[tuple[Role, State], set[type]] = {(role, state): set() for role in Role for state in State}
     rows = re.findall(r"^(\w+) +(equus|helen)" + " +(yes|no)" * len(STATES) + "$", PAGE.read_text(), re.M)
@@ -83,7 +83,7 @@ def closed(role: Role) -> Conversation:
 
 
 def exchange(ours: Conversation, *messages: m.Message) -> None:
-    """Each is said by whoever says such things."""
+    """Send or feed each message, by the side that may say it."""
     for message in messages:
         if type(message) in LEGAL[ours.role, State.READY_2] | LEGAL[ours.role, State.WANT_HELLO]:
             ours.send(message)
@@ -149,7 +149,9 @@ def expected_slug(role: Role, state: State, kind: type) -> str:
 
 @pytest.mark.parametrize("kind", sorted(LEGAL[Role.EQUUS, State.READY_2] - {m.Result}, key=lambda kind: kind.__name__))
 def test_an_agent_waits_for_helens_first_word_of_version_2(kind: type) -> None:
-    """Section 5: after `hello 2` a foreign Helen may be a version 1 one that is generous."""
+    """An agent sends nothing of version 2 before Helen's first word of it, because a Helen of version 1 may accept
+    `hello 2` (section 5).
+    """
     equus = Conversation(Role.EQUUS)
     equus.send(m.Hello(2, "kit"))
     with pytest.raises(LocalProtocolError, match="before Helen has sent a command of version 2"):

@@ -48,7 +48,7 @@ def parts_of(value: Any) -> int:
 @settings(deadline=None, max_examples=300)
 @given(value=values, size=st.integers(1, 9), is_ascii=st.booleans())
 def test_parts_are_those_outside_of_strings(value: Any, size: int, is_ascii: bool) -> None:
-    """Quotes, backslashes, commas and brackets in strings count for nothing, wherever a piece ends."""
+    """Parts of JSON are counted outside of strings alone, wherever a piece ends."""
     blob = json.dumps(value, ensure_ascii=is_ascii).encode("utf-8", "replace")
     with pytest.MonkeyPatch.context() as patched:
         in_pieces(patched, size)
@@ -84,7 +84,7 @@ def test_great_documents_are_read_as_small_ones(document: dict[str, Any]) -> Non
 
 @pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999", "7" * 400, "7" * 5_000])
 def test_a_number_that_no_float_holds_is_no_text(number: str) -> None:
-    """It stands for a metric's value and ranges alone, and nowhere as if it were a text that somebody gave."""
+    """A number that no float holds stands for a metric's value and ranges, and never for a text such as the summary."""
     read = parse(
         b'{"status":"ok","summary":%b,"reason":%b,"check":%b,"metrics":[{"name":%b,"value":1},{"name":"m","value":%b,'
         b'"unit":%b,"labels":{"a":%b},"warn":%b,"min":%b}]}'.replace(b"%b", number.encode())
@@ -104,7 +104,7 @@ words = st.sampled_from([
 @settings(deadline=None, max_examples=400)
 @given(lines=st.lists(words, max_size=9), between=st.sampled_from(["\n", " ", "\r\n"]), more=st.integers(0, 9))
 def test_plugin_text_is_read_in_pieces_as_in_one(lines: list[str], between: str, more: int) -> None:
-    """Wherever a piece ends that is as long as the longest line and word."""
+    """A plugin's text is read in pieces as in one, if a piece is as long as the longest line and word."""
     text = between.join(lines)
     blob = text.encode()
     expected = parse(blob), parse_plugin(blob, 1), parse_plugin(blob, 0, was_cut=True), contradicts(blob, 0)
@@ -116,7 +116,9 @@ def test_plugin_text_is_read_in_pieces_as_in_one(lines: list[str], between: str,
 
 
 def test_lines_that_are_longer_than_a_piece(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only the begin of such a line is looked at; it is no metric, and counted as one that can't be read."""
+    """Only the beginning of a line that is longer than a piece is read; it is no metric, and counts as one that cannot
+    be read.
+    """
     in_pieces(monkeypatch, 20)
     text = "status ok\nmetric a int 1\nmetric b string " + "v" * 9 + "\nmetric c int 3"
     read = parse(text.encode())
@@ -147,7 +149,7 @@ def test_runs_and_words_over_the_ends_of_pieces(text: str, size: int) -> None:
     size=st.integers(1, 5),
 )
 def test_bytes_that_are_no_text(parts: list[bytes], size: int) -> None:
-    """They are escaped as in one call; half a character at a cut is left out."""
+    """Bytes that are no text are escaped in pieces as in one call, and half a character at a cut is left out."""
     blob = b"".join(parts)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(long_text, "BYTES_DECODED", size)
@@ -158,7 +160,7 @@ def test_bytes_that_are_no_text(parts: list[bytes], size: int) -> None:
 @settings(deadline=None, max_examples=200)
 @given(text=st.text(st.sampled_from("a[\u015b\xe9\U0001035b"), max_size=30), size=st.integers(1, 8))
 def test_marks_are_counted_over_the_ends_of_pieces(text: str, size: int) -> None:
-    """As in one call, in characters and in bytes."""
+    """Marks are counted in pieces as in one call, in characters and in bytes."""
     blob = text.encode()
     with pytest.MonkeyPatch.context() as patched:
         in_pieces(patched, size)

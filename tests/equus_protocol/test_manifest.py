@@ -1,4 +1,4 @@
-"""docs/protocol.rst section 6: signed manifests, and by name each attack that they answer."""
+"""Test section 6 of docs/protocol.rst: signed manifests, and by name each attack that they prevent."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_building_is_canonical() -> None:
 
 
 def test_keys_may_be_pinned_as_bytes() -> None:
-    """32 bytes of a file are as good as a key object, and the name that they are kept under doesn't matter."""
+    """A pinned key may be given as 32 bytes, and the name that it is kept under does not matter."""
     as_bytes = {"anna": ANNA.public_key().public_bytes_raw()}
     assert verify(signed(), as_bytes, NOW).signers == {key_id(ANNA.public_key())}
 
@@ -117,7 +117,7 @@ def test_rollback_attack() -> None:
 
 
 def test_going_back_is_a_new_version() -> None:
-    """The undo manifest of a push has a higher version and the hashes of before."""
+    """The manifest that undoes a push has a higher version and the hashes of before."""
     before, pushed = verify(signed(6), PINNED, NOW), verify(signed(7, files={"disk.lua": b"bad"}), PINNED, NOW)
     undo = verify(signed(8), PINNED, NOW, held=pushed)
     assert undo.files == before.files
@@ -184,7 +184,7 @@ def test_threshold() -> None:
 
 
 def test_a_bad_signature_among_good_ones_does_no_harm() -> None:
-    """A key that we don't know yet may sign as well: that is how keys are exchanged."""
+    """A signature of an unknown key beside a good one does no harm, so that keys can be exchanged."""
     assert verify(signed(7, MALLORY, ANNA), PINNED, NOW).signers == {key_id(ANNA.public_key())}
 
 
@@ -208,7 +208,7 @@ DEFENCES: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], Callable[[], obj
 
 
 def without(**fixed: Any) -> Callable[..., ManifestDocument]:
-    """A `verify` that doesn't look at one of its arguments."""
+    """Return a `verify` that ignores one of its arguments."""
     honest = manifest.verify
 
     def careless(envelope: bytes, pinned: Any, now: float, **more: Any) -> ManifestDocument:
@@ -235,7 +235,7 @@ def test_each_attack_succeeds_without_its_defence(
 
 
 def forged(size: Any = 1, name: str = "a.lua", sha256: Any = "a" * 64, **changes: Any) -> bytes:
-    """A manifest that is well signed, with something in it that `build` would not write."""
+    """Return a manifest that is well signed, with a field that `build` would not write."""
     document = {"type": "equus-manifest", "version": 7, "created": CREATED, "expires": EXPIRES,
                 "files": {name: {"sha256": sha256, "size": size}}}  # fmt: skip
     return sign(json.dumps(document | changes).encode(), [ANNA])
@@ -245,7 +245,7 @@ def forged(size: Any = 1, name: str = "a.lua", sha256: Any = "a" * 64, **changes
     "disk.lua", "a.lua", "A_b-c.1.lua", "lib/text.lua", "_x.lua", "9.lua", "x" * 63 + ".lua",
 ])  # fmt: skip
 def test_file_names(name: str) -> None:
-    """NAME.lua, or lib/NAME.lua for what `require` finds."""
+    """A file is named NAME.lua, or lib/NAME.lua for libraries that `require` finds."""
     assert set(verify(forged(name=name), PINNED, NOW).files) == {name}
 
 
@@ -256,7 +256,7 @@ def test_file_names(name: str) -> None:
     "\\a.lua", "C:a.lua", "x" * 64 + ".lua", "LIB/a.lua", "\ud800.lua",
 ])  # fmt: skip
 def test_no_file_names(name: str) -> None:
-    """Nothing that leaves its folder, hides, or looks like something else."""
+    """A name that leaves its folder, is hidden, or resembles another is no file name."""
     assert reason(forged(name=name)) == "malformed"
     with pytest.raises(ValueError, match="is no file name"):
         build({name: b""}, 1, CREATED, EXPIRES)
@@ -288,7 +288,7 @@ ENVELOPES = [
 
 @pytest.mark.parametrize("envelope", ENVELOPES, ids=lambda envelope: repr(envelope[:40]))
 def test_what_is_no_envelope(envelope: bytes) -> None:
-    """Whatever arrives under the name of a manifest is refused, and nothing else is raised."""
+    """Bytes that are no envelope are refused, and nothing else is raised."""
     assert reason(envelope) in ("malformed", "bad-signature")
     with pytest.raises(ManifestRefused):
         read_unverified(envelope)
@@ -301,7 +301,7 @@ def test_an_envelope_is_utf_8() -> None:
 
 
 def test_hostile_documents_raise_nothing_else() -> None:
-    """Mutations of an envelope, and of a document that is signed: a ManifestDocument or ManifestRefused."""
+    """Changes of an envelope, or of a document that is signed, give a ManifestDocument or ManifestRefused."""
     rng = random.Random(4166)
     odd = [None, True, 0, -1, 10**4000, 1e308, "", "x", "\ud800", [], {}, [[]], {"a.lua": []}, float("nan"), 2**70]
     good = json.loads(made())
@@ -331,7 +331,7 @@ def test_signatures_that_are_none(signature: str) -> None:
 
 @pytest.mark.parametrize("others", [(), (BERT,), (BERT, MALLORY)])
 def test_the_refusal_names_the_pinned_keys(others: tuple[Ed25519PrivateKey, ...]) -> None:
-    """By their ids, in order, so that a person can tell which key is missing."""
+    """A refusal names the pinned keys by their ids in order, so that a reader sees which key is missing."""
     pinned = {f"key {at}": key.public_key() for at, key in enumerate(others)}
     with pytest.raises(ManifestRefused) as refused:
         verify(signed(7, ANNA), pinned, NOW)

@@ -1,4 +1,4 @@
-"""Edges of manifests: the longest that can be signed, what a refusal says, and how many signatures are enough."""
+"""Test edges of manifests: the longest that can be signed, the sentence of a refusal, and the number of signatures."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DOCUMENT = b'{"spec":1}'
 
 
 def test_the_longest_that_can_be_signed() -> None:
-    """Its envelope leaves ROOM in a blob; one byte more is refused with both figures."""
+    """The longest manifest leaves ROOM in a blob, and one byte more is refused with both figures."""
     spare = MAX_MANIFEST - ROOM - len(sign(b"", [ANNA]))
     assert len(sign(b"x" * spare, [ANNA])) == MAX_MANIFEST - ROOM
     with pytest.raises(ValueError, match=f"a manifest of {MAX_MANIFEST - ROOM + 1} bytes; {MAX_MANIFEST - ROOM} is"):
@@ -36,13 +36,13 @@ def test_the_longest_that_can_be_signed() -> None:
 
 
 def test_a_refusal_is_a_sentence() -> None:
-    """And beside it a word for programs."""
+    """A refusal has a sentence for people, and a word for programs."""
     refused = ManifestRefused("expired", "it was good until noon")
     assert (str(refused), refused.reason) == ("it was good until noon", "expired")
 
 
 def test_an_envelope() -> None:
-    """It has the signed text and a signature for each key, under the first 16 digits of the key's hash."""
+    """An envelope has the signed text and a signature for each key, under the first 16 digits of the key's hash."""
     envelope = json.loads(sign(DOCUMENT, [ANNA, BERT]))
     assert envelope["signed"] == DOCUMENT.decode()
     ids = [hashlib.sha256(key.public_key().public_bytes_raw()).hexdigest()[:16] for key in (ANNA, BERT)]
@@ -54,7 +54,7 @@ def test_an_envelope() -> None:
     ([ANNA, BERT], 3, False),
 ])  # fmt: skip
 def test_how_many_signatures_are_enough(signers: list[Ed25519PrivateKey], threshold: int, taken: bool) -> None:
-    """As many different keys as the threshold says."""
+    """As many different keys must have signed as the threshold says."""
     envelope = sign(manifest(), signers)
     if taken:
         assert verify(envelope, PINNED, 150.0, threshold=threshold).version == 3
@@ -99,7 +99,7 @@ def test_numbers_and_names(changes: dict[str, Any], said: str) -> None:
 
 @pytest.mark.parametrize(("now", "taken"), [(199.9, True), (200.0, False), (260.4, False)])
 def test_it_expires_to_the_second(now: float, taken: bool) -> None:
-    """At that moment it is no longer good; the sentence says for how long."""
+    """A manifest is not good any more at the very second of its end, and the sentence says for how long."""
     if taken:
         assert verify(sign(manifest(), [ANNA]), PINNED, now).expires == 200.0
         return

@@ -1,4 +1,4 @@
-"""docs/protocol.rst section 6, "Code that runs once": orders, and each way to misuse one."""
+"""Test orders for one-off code (section 6 of docs/protocol.rst), and each way to misuse one."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_an_order_is_read_whole() -> None:
 
 
 def test_files_are_bytes() -> None:
-    """Whatever a file holds comes through."""
+    """A file of an order may hold any bytes."""
     files = {"disk.lua": bytes(range(256))}
     assert one_off.read(packed(files=files), KEYS, 1, NOW).source == bytes(range(256))
 
@@ -59,7 +59,7 @@ def test_files_are_bytes() -> None:
     ],
 )  # fmt: skip
 def test_patterns(pattern: str, fits: bool) -> None:
-    """By name, or by a label that the agent has."""
+    """A pattern fits an agent by its name, or by a label that it has."""
     assert one_off.fits(pattern, "web-1", {"role": "web"}) is fits
 
 
@@ -72,7 +72,7 @@ def test_an_order_names_its_agents() -> None:
 
 
 def test_nobody_has_signed_it() -> None:
-    """A stranger's signature, none, too few, and one key twice."""
+    """An order is refused with a signature of another key, with none, with too few, and with one key twice."""
     assert reason(packed(MALLORY)) == "bad-signature"
     assert reason(one_off.pack(b'{"signed":"{}","signatures":[]}', FILES)) == "bad-signature"
     assert reason(packed(ANNA), threshold=2) == "bad-signature"
@@ -95,18 +95,20 @@ def test_what_was_signed_as_something_else() -> None:
     ids=["changed", "missing", "one more", "swapped"],
 )
 def test_other_files_than_those_that_were_signed(files: dict[str, bytes]) -> None:
-    """Neither changed, nor left out, nor added, nor under another name."""
+    """The files of an order are refused if one is changed, left out, added or under another name."""
     assert reason(one_off.pack(one_off.sign(made(), [ANNA]), files)) == "wrong-file"
 
 
 def test_a_changed_order() -> None:
-    """Not a byte of what was signed can be another one."""
+    """A single other byte in a signed order is refused."""
     blob = packed().replace(b"web-1", b"web-2")
     assert reason(blob) == "bad-signature"
 
 
 def test_its_time() -> None:
-    """Good from before its making (clocks differ) until it expires, and never for longer than a day."""
+    """An order is good from SKEW before its making, since clocks differ, until it expires, and never for longer than a
+    day.
+    """
     assert one_off.read(packed(), KEYS, 1, NOW + one_off.LIFE - 0.1).check == "disk"
     assert reason(packed(), NOW + one_off.LIFE) == "expired"
     far = packed(created=NOW + one_off.SKEW, expires=NOW + one_off.SKEW + 60)
@@ -118,7 +120,7 @@ def test_its_time() -> None:
 
 
 def test_how_large() -> None:
-    """128 KiB of files, and such an order travels as one blob."""
+    """An order has at most 128 KiB and 64 files, and travels as one blob."""
     most = {"disk.lua": b"x" * one_off.MAX_FILES_BYTES}
     assert len(packed(files=most)) < 1_048_576
     assert one_off.read(packed(files=most), KEYS, 1, NOW).source == most["disk.lua"]
@@ -174,13 +176,13 @@ def test_no_base64() -> None:
 
 
 def test_unknown_fields_are_passed_over() -> None:
-    """So that an order can grow."""
+    """Unknown fields of an order are passed over, so that orders can grow."""
     document = json.loads(made()) | {"reason": "to see"}
     assert one_off.read(one_off.pack(sign(json.dumps(document).encode(), [ANNA]), FILES), KEYS, 1, NOW).check == "disk"
 
 
 def test_the_longest_pattern() -> None:
-    """A label's key and its value, each as long as it may be, with the sign between them; nothing longer."""
+    """The longest pattern is a label's key and value, each of the longest, with `=` between them."""
     longest = "k" * one_off.MAX_PATTERN + "=" + "v" * one_off.MAX_PATTERN
     assert one_off.read(packed(on=[longest]), KEYS, 1, NOW).on == (longest,)
     with pytest.raises(ValueError, match="holds what is no pattern of agents"):

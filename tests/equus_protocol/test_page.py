@@ -1,6 +1,6 @@
-"""The transcripts of docs/protocol.rst, played between a Helen and an Equus of ours; and the page's own tables.
+"""Play the transcripts of docs/protocol.rst between a Helen and an Equus of this code, and check the page's tables.
 
-Each line of a transcript is one line on the wire. Whatever one side sends must be what our code writes, byte for byte;
+Each line of a transcript is one line on the wire. A line that one side sends must be that of this code, byte for byte;
 where the page shows a fault, the next line must be the error for it.
 """
 
@@ -22,7 +22,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "protocol.rst"
 
 
 def transcripts() -> list[list[str]]:
-    """Literal blocks in which every line is said by somebody, or a remark."""
+    """Return the literal blocks of the page in which every line is sent by a side, or is a remark."""
     blocks = re.findall(r"::\n\n((?:    .*\n)+)", PAGE.read_text())
     lines = [[line[4:] for line in block.splitlines()] for block in blocks]
     return [block for block in lines if all(f"{line} "[:2] in ("> ", "< ", "# ") for line in block)]
@@ -49,7 +49,7 @@ def hear(ours: Conversation, data: bytes) -> tuple[list[m.Message], str | None]:
 
 @pytest.mark.parametrize("lines", transcripts(), ids=lambda lines: " / ".join(lines)[:60])
 def test_a_transcript_of_the_page(lines: list[str]) -> None:
-    """Each side hears what the other says, and our code says the same."""
+    """Each side reads the transcript's lines as messages, and this code writes the same bytes."""
     ends = {role: Conversation(role) for role in Role}
     fault = None
     for role, data in sides(lines):
@@ -63,7 +63,7 @@ def test_a_transcript_of_the_page(lines: list[str]) -> None:
 
 
 def test_there_are_transcripts() -> None:
-    """None is lost to a change of the page's form, and each word stands in one."""
+    """The page has all its transcripts, and each command stands in one."""
     played = transcripts()
     assert len(played) == 12, "a transcript has come or gone"
     words = {line.split()[1] for lines in played for line in lines if len(line.split()) > 1}

@@ -1,4 +1,4 @@
-"""Files that are longer than a blob, in pieces and whole again."""
+"""Test files that are longer than a blob: they are split into pieces and joined again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NAME = "helen_equus-0.2.0-py3-none-any.whl"
 
 @pytest.mark.parametrize("size", [0, 1, PIECE - 1, PIECE, PIECE + 1, 2 * PIECE, 16 * PIECE - 7, 120 * PIECE])
 def test_what_is_split_is_joined(size: int) -> None:
-    """Each piece fits into a blob and has a name that manifests can hold; a short file keeps its own."""
+    """A file that is split is joined again; each piece fits into a blob and has a name that manifests can hold."""
     files = {NAME: bytes(size), "attrs-25.1.0-py3-none-any.whl": b"short"}
     pieces = split(files)
     assert join(pieces) == files
@@ -31,6 +31,6 @@ def test_what_is_split_is_joined(size: int) -> None:
     ],
 )
 def test_pieces_that_are_not_whole(pieces: dict[str, bytes]) -> None:
-    """Never joined as if they were."""
+    """Pieces that are not whole, or are there twice, are refused."""
     with pytest.raises(ValueError, match=r"not whole|there twice"):
         join(pieces)

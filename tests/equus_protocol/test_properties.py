@@ -30,7 +30,9 @@ Outcome = tuple[list[m.Message], str | None]
 
 
 def agreed(role: Role) -> Conversation:
-    """A conversation in version 2 in which everything has been asked for, so that as much as can be is legal."""
+    """Return a conversation in version 2 in which everything has been asked for, so that as many messages as possible
+    are legal.
+    """
     ours = Conversation(role)
     ours.tunnels.open.update({7: Account(8, 8), 8: Account(0, 0)})
     if role is Role.HELEN:
@@ -45,7 +47,9 @@ def agreed(role: Role) -> Conversation:
 
 
 def outcome(ours: Conversation, chunks: Iterable[bytes]) -> Outcome:
-    """All messages, and the slug of what was wrong in the end. The held bytes never exceed one blob."""
+    """Return all messages, and the slug of the fault at the end, and check that the held bytes never exceed one
+    blob.
+    """
     heard: list[m.Message] = []
     try:
         for chunk in chunks:
@@ -87,7 +91,7 @@ def starting(role: Role) -> Conversation:
     (Role.HELEN, HELENS, "unknown-command"), (Role.EQUUS, EQUUS, None),
 ])  # fmt: skip
 def test_every_split_gives_the_same(role: Role, stream: bytes, last: str | None) -> None:
-    """Whole, byte by byte, in two at each place, in three at each two, and with a tail behind."""
+    """Every split of a stream gives the same: byte by byte, in two at each place, in three, and with a tail behind."""
     whole = outcome(starting(role), [stream])
     assert (len(whole[0]), whole[1]) == (9 if last else 10, last)
     assert outcome(starting(role), [stream[i : i + 1] for i in range(len(stream))]) == whole
@@ -162,7 +166,7 @@ FIELDS = [b"0", b"1", b"2", b"3", b"9", b"-1", b"01", b"+1", b"2147483647", b"21
 
 
 def random_line(rng: random.Random, role: Role) -> bytes:
-    """Now and then right, mostly nearly right."""
+    """Return a line that is sometimes right, and mostly nearly right."""
     luck = rng.random()
     if luck < 0.1:
         return rng.randbytes(rng.randrange(40)) + rng.choice([b"", b"\n"])
@@ -198,7 +202,9 @@ def random_chunks(rng: random.Random, stream: bytes) -> list[bytes]:
 
 @pytest.mark.adversary(1)
 def test_random_streams_give_messages_or_a_remote_error() -> None:
-    """Case 1 and 2 of the security page: whatever comes in whatever pieces, and nothing but RemoteProtocolError."""
+    """Random streams in random pieces give messages or RemoteProtocolError, and nothing else (cases 1 and 2 of the
+    security page).
+    """
     slugs: set[str | None] = set()
     for number in range(CASES):
         rng = random.Random(SEED * 10_000_000 + number)
@@ -218,7 +224,9 @@ def test_random_streams_give_messages_or_a_remote_error() -> None:
 
 
 def traced_peak(chunks: Iterable[bytes]) -> int:
-    """The most bytes that Helen's side held while this was fed to it and its messages were thrown away."""
+    """Return the most bytes that Helen's side holds while these chunks are fed to it and its messages are
+    thrown away.
+    """
     ours = agreed(Role.HELEN)
     tracemalloc.start()
     try:
@@ -251,7 +259,9 @@ def test_what_a_peer_makes_us_hold(chunks: list[bytes], most: int) -> None:
 
 
 def test_a_chunk_is_not_kept_for_the_half_line_at_its_end() -> None:
-    """Ten thousand agents in the middle of a line hold ten thousand half lines, not as many chunks."""
+    """A chunk is not kept for the half line at its end: ten thousand agents in the middle of a line hold half lines
+    alone.
+    """
     ours = agreed(Role.HELEN)
     outcome(ours, [b"ping 1\n" * 9_000 + b"pi"])
     assert ours.unread == 2

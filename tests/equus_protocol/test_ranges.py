@@ -1,4 +1,4 @@
-"""Thresholds: the table of the Nagios plugin guidelines, and what is none."""
+"""Test ranges of thresholds: the table of the Nagios plugin guidelines, and texts that are no range."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NAGIOS = {  # range: (values that alert, values that don't)
 
 @pytest.mark.parametrize("text", NAGIOS)
 def test_alerts(text: str) -> None:
-    """Both ends belong to a range; outside of it alerts, or inside with `@`. NaN is outside of everything."""
+    """A value outside of a range alerts, or inside with `@`; both ends belong to the range, and NaN is outside."""
     alerting, quiet = NAGIOS[text]
     found = Range.parse(text)
     assert [found.alerts(value) for value in (*alerting, math.nan)] == [True] * len(alerting) + [not found.inside]
@@ -41,13 +41,15 @@ def test_alerts(text: str) -> None:
     "~:~", "10:~", "nan", "inf", "1e999", "-1e999:5", "\u0661", "10\n20", "1" * (MAX_RANGE + 1), "1" * 10_000_000,
 ])  # fmt: skip
 def test_what_is_no_range(text: str) -> None:
-    """A ValueError with a sentence that says how to write one; never a wrong range, and never slowly."""
+    """A text that is no range raises ValueError with a sentence that says how to write one, also for ten million
+    digits.
+    """
     with pytest.raises(ValueError, match="is no range"):
         Range.parse(text)
 
 
 def test_what_is_read() -> None:
-    """The three values of each form."""
+    """Each form of a range gives its lower end, its upper end and its direction."""
     assert Range.parse("10") == Range(0.0, 10.0)
     assert Range.parse("10:") == Range(10.0, math.inf)
     assert Range.parse("~:10") == Range(-math.inf, 10.0)

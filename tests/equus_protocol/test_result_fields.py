@@ -1,4 +1,4 @@
-"""The table of a result's fields: what follows from it, and what must never change."""
+"""Test the table of a result's fields: the rules that follow from it, and the places that must never change."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_each_form_has_one_meaning_of_null() -> None:
 
 
 def test_columns_of_helen() -> None:
-    """Each record has all of them: none may be left out, and their places are fixed in the history."""
+    """Helen's columns are fixed in place and type, and each record has them, because the history is read by them."""
     assert {name: (column.place, column.type, column.nullable) for name, column in HELEN_COLUMNS.items()} == {
         "at": (1, "int64", False), "series_id": (2, "int32", False), "received": (3, "time", False),
         "origin": (9, "int8", False), "spool": (12, "string", False), "sequence": (13, "int64", False),

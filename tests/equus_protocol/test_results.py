@@ -261,7 +261,7 @@ PERFDATA: dict[str, tuple[str, tuple[Metric, ...]]] = {
 @pytest.mark.adversary(18)
 @pytest.mark.parametrize(("blob", "expected"), (JSON | TEXT).values(), ids=JSON | TEXT)
 def test_parse(blob: bytes | str, expected: ResultDocument) -> None:
-    """Each blob, and the whole document that is read from it."""
+    """A blob is read as this whole document."""
     assert parse(blob if isinstance(blob, bytes) else blob.encode()) == expected
 
 
@@ -275,13 +275,13 @@ def test_performance_data(text: str, metrics: tuple[Metric, ...]) -> None:
     (0, OK), (1, WARNING), (2, CRITICAL), (3, UNKNOWN), (4, UNKNOWN), (127, UNKNOWN), (-9, UNKNOWN), (None, UNKNOWN),
 ])  # fmt: skip
 def test_a_plugins_exit_status_is_its_status(exit_status: int | None, status: int) -> None:
-    """Whatever word its text has."""
+    """The exit status of a plugin is its status, whatever word its text has."""
     expected = ResultDocument(status, "DISK OK - fine", (Metric("a", 1.0),), "more")
     assert parse_plugin(b"DISK OK - fine|a=1\nmore\n", exit_status) == expected
 
 
 def test_a_plugins_text_may_be_anything() -> None:
-    """Without a bar it is a summary and what is below it; bytes that are no UTF-8 are shown escaped."""
+    """A plugin's text without a bar is a summary and the output below it, and bytes that are no UTF-8 are escaped."""
     assert parse_plugin(b"ok \xff\nmore\n\xfe\n", 0) == ResultDocument(OK, "ok \\xff", output="more\n\\xfe")
     assert parse_plugin(b"", 2) == ResultDocument(CRITICAL)
     assert parse_plugin(b"status err broken", 0) == ResultDocument(CRITICAL, "broken", output="status err broken")
@@ -297,12 +297,14 @@ def test_a_plugins_text_may_be_anything() -> None:
     ("metric a int 1\nstatus ok fine", 2, CRITICAL), ("metric a int 1\nfree text\nstatus ok fine", 1, WARNING),
 ])  # fmt: skip
 def test_an_exit_status_is_never_made_better_by_a_line(text: str, exit_status: int, status: int) -> None:
-    """Only text that begins with its status is an agent plugin's, and even then the worse of the two counts (F10)."""
+    """Only text that begins with its status is an agent plugin's, and the worse of status and exit status
+    counts (F10).
+    """
     assert parse_plugin(text.encode(), exit_status).status == status
 
 
 def test_a_status_line_below_other_text_is_no_status() -> None:
-    """The same in a whole blob, whose exit status nobody knows (F10)."""
+    """A status line below other text is no status, also in a whole blob without an exit status (F10)."""
     assert parse(b"CRITICAL - 1 of 3 is down | a=1\nnode a\n status ok\n").status == CRITICAL
     assert parse(b"it is down\nstatus ok fine") == opaque("it is down\nstatus ok fine")
 
@@ -323,7 +325,7 @@ def test_a_word_at_a_cut_is_no_figure(text: str, metrics: list[tuple[str, float]
 
 
 def test_half_a_character_at_a_cut_is_left_out() -> None:
-    """No escaped bytes stand in the summary (F21)."""
+    """Half a character at a cut is left out, so that no escaped bytes stand in the summary (F21)."""
     assert parse_plugin("grün".encode()[:3], 0, was_cut=True).summary == "gr"
 
 
@@ -332,7 +334,9 @@ def test_half_a_character_at_a_cut_is_left_out() -> None:
     ("| a=1\nit is here\nmore", "it is here", "more"), ("\n \n", "", None), ("  | a=1", "", None),
 ])  # fmt: skip
 def test_the_summary_is_the_first_line_that_is_not_empty(text: str, summary: str, output: str | None) -> None:
-    """Empty lines, and lines of performance data alone, say nothing to people (F21)."""
+    """The summary is the first line that has text for people, neither an empty one nor one of performance data alone
+    (F21).
+    """
     document = parse_plugin(text.encode(), 2)
     assert (document.status, document.summary, document.output) == (CRITICAL, summary, output)
 
@@ -440,20 +444,20 @@ def test_documents_come_back(document: ResultDocument) -> None:
 
 
 def test_to_json_leaves_out_what_is_not_there() -> None:
-    """The least document, and a metric without a value."""
+    """to_json leaves out fields without a value, and keeps the null of a metric without one."""
     document = ResultDocument(OK, metrics=(Metric("a", None),))
     assert to_json(ResultDocument(WARNING, "warm")) == {"status": "warning", "summary": "warm"}
     assert to_json(document)["metrics"] == [{"name": "a", "value": None, "unit": "", "kind": "gauge"}]
 
 
 def is_sound(document: ResultDocument) -> bool:
-    """Whatever was read can be stored: text is UTF-8, numbers are finite."""
+    """Tell if a document can be stored: its text is UTF-8, and its numbers are finite."""
     json.dumps(to_json(document), allow_nan=False, ensure_ascii=False).encode()
     return document.status in range(len(STATUS_WORDS)) and len(document.metrics) <= MAX_METRICS
 
 
 def test_random_bytes_never_raise() -> None:
-    """Noise, and noise that begins like JSON, like plugin text, like performance data."""
+    """Random bytes never raise, be they noise or begin like JSON, plugin text or performance data."""
     rng = random.Random(4166)
     for _ in range(3_000):
         start = rng.choice([b"", b"{", b"[", b'{"status":', b"status ok ", b"status ok\nmetric a int ", b"OK | 'a'="])
@@ -462,7 +466,7 @@ def test_random_bytes_never_raise() -> None:
 
 
 def mutated(rng: random.Random, value: Any) -> Any:
-    """A document with something else in one place."""
+    """Return a document with another value in one place."""
     odd = [None, True, "", "\ud800", -1, 10**400, 1e308, float("nan"), float("inf"), [], {}, [{}], {"": {}}, "x" * 300]
     if not value or not isinstance(value, dict | list) or rng.random() < 0.3:
         return rng.choice(odd)
@@ -473,7 +477,7 @@ def mutated(rng: random.Random, value: Any) -> Any:
 
 
 def test_mutated_documents_never_raise() -> None:
-    """Anything in any place of a good document; then any byte of its text."""
+    """A document with any value in any place, and then with any bytes in its text, never raises."""
     rng = random.Random(4166)
     for _ in range(2_000):
         text = bytearray(json.dumps(mutated(rng, FULL)).encode())
@@ -491,6 +495,6 @@ CROSSING = st.lists(
 @given(around=CROSSING.map(b"".join), back=st.integers(0, 40), pieces=st.integers(1, 2))
 @settings(deadline=None, max_examples=200)
 def test_bytes_that_are_no_text_are_read_in_pieces(around: bytes, back: int, pieces: int) -> None:
-    """Whatever stands where one piece ends and the next begins, the text is that of one call for all of it."""
+    """Bytes that are no text are read in pieces as in one call, wherever one piece ends and the next begins."""
     blob = b"\xff" + b"z" * (pieces * 16 * 1024 - 1 - back) + around + b"z" * 50
     assert parse(blob) == opaque(blob.decode("utf-8", "backslashreplace"))

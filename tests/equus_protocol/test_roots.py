@@ -1,4 +1,6 @@
-"""docs/protocol.rst section 6: how signing keys change, how a frozen manifest shows, each attack on both by name."""
+"""Test section 6 of docs/protocol.rst: changes of signing keys, signs of a frozen manifest, and each attack on both by
+name.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,7 @@ def reason(call: Callable[..., object], *arguments: Any) -> str:
 
 
 def test_keys_follow_each_other() -> None:
-    """From bare keys to the first root, and on to each next one; what is held is passed over."""
+    """Roots follow each other from bare keys or any root that is held, and older ones are passed over."""
     chain = [root(1, [ANNA], [ANNA]), root(2, [BERT, CARA], [ANNA, BERT, CARA], 2), root(3, [CARA], [BERT, CARA])]
     expected = held(3, CARA)
     for begin in (Root(keys_of(ANNA)), held(1, ANNA), held(2, BERT, CARA, threshold=2)):
@@ -63,7 +65,9 @@ def test_keys_follow_each_other() -> None:
 
 
 def test_bare_keys_begin_where_they_signed() -> None:
-    """An agent that enrolled at root 3 and knew nothing of roots then: those before are not for it to judge."""
+    """Bare keys begin at the root that they signed, because an agent that enrolled then cannot judge the roots
+    before.
+    """
     chain = [root(1, [ANNA], [ANNA]), root(2, [BERT], [ANNA, BERT]), root(3, [CARA], [BERT, CARA])]
     assert roots.follow_all(chain, Root(keys_of(CARA)))[0].version == 3
     assert roots.follow_all(chain, Root(keys_of(MALLORY))) == (Root(keys_of(MALLORY)), None)
@@ -109,13 +113,13 @@ def test_root_that_was_passed_over() -> None:
     {"threshold": True}, {"threshold": None}, {"online": "xy"}, {"online": 5}, {"online": "00"},
 ], ids=repr)  # fmt: skip
 def test_what_is_no_root(changes: dict[str, Any]) -> None:
-    """Well signed, and refused all the same."""
+    """A root with a wrong field is refused as malformed, although it is well signed."""
     document = json.loads(roots.build(1, [ANNA.public_key()], 1, None)) | changes
     assert reason(roots.read, sign(json.dumps(document).encode(), [ANNA])) == "malformed"
 
 
 def test_limits_of_a_root() -> None:
-    """Sixteen keys, 8 KiB, and a threshold that the keys can reach."""
+    """A root has at most 16 keys and 8 KiB, and a threshold that the keys can reach."""
     many = [Ed25519PrivateKey.generate() for _ in range(MAX_SIGNATURES)]
     full = root(2, many, [ANNA, *many[: MAX_SIGNATURES - 1]], MAX_SIGNATURES - 1)
     assert len(full) <= MAX_ROOT
@@ -144,7 +148,9 @@ def judged(statement: bytes | None, now: float = NOW, newest: float = 0.0) -> Fr
 
 
 def test_a_fresh_manifest() -> None:
-    """It is of this manifest, by the online key, within the day; on both sides of the end of it."""
+    """A manifest is fresh with a statement about it by the online key, from SKEW before its making until a day has
+    passed.
+    """
     assert judged(said()) == Freshness(7, DOCUMENT.digest, NOW)
     assert judged(said(), NOW + LIFE - 1).expires == NOW + LIFE
     assert reason(judged, said(), NOW + LIFE) == "frozen"
@@ -153,7 +159,7 @@ def test_a_fresh_manifest() -> None:
 
 
 def test_freeze_within_the_life_of_a_manifest() -> None:
-    """A manifest that is good for a month, without anybody who says so today."""
+    """A manifest that is good for a month is frozen without a statement of this day."""
     assert verify(MANIFEST, keys_of(ANNA), NOW + LIFE)
     assert reason(judged, said(), NOW + LIFE) == "frozen"
     assert reason(judged, None) == "frozen"
@@ -192,7 +198,7 @@ def test_freshness_of_another_manifest() -> None:
 
 
 def test_freshness_by_a_wrong_key() -> None:
-    """Not even the key that signs sets: it lies elsewhere, and what it signs is to be looked at."""
+    """Freshness by another key is refused, even by the key that signs check sets, which is kept elsewhere."""
     for key in (ANNA, MALLORY):
         assert reason(judged, said(key=key)) == "frozen"
 
@@ -220,7 +226,7 @@ def test_what_is_no_freshness(changes: dict[str, Any]) -> None:
 
 
 def test_a_delivery_is_the_same_manifest() -> None:
-    """For those who know nothing of what lies beside it, too."""
+    """A delivery verifies as the same manifest, also for an agent that knows nothing of statements and roots."""
     chain = [root(1, [ANNA], [ANNA]), root(2, [BERT], [ANNA, BERT])]
     blob = delivery.attach(MANIFEST + b"\n", said(), chain)
     assert verify(blob, keys_of(ANNA), NOW) == verify(MANIFEST, keys_of(ANNA), NOW)
@@ -245,12 +251,12 @@ def test_a_delivery_fits_into_a_blob() -> None:
 
 @pytest.mark.parametrize("member", ['"roots":{}', '"roots":[' + "0," * MAX_ROOTS + "0]", '"roots":null'])
 def test_what_is_no_delivery(member: str) -> None:
-    """Refused, and nothing else is raised."""
+    """A delivery with a wrong list of roots is refused as malformed."""
     assert reason(delivery.read_attached, MANIFEST[:-1] + b"," + member.encode() + b"}") == "malformed"
 
 
 def test_a_root_that_is_none_refuses_the_delivery() -> None:
-    """Whatever stands in the list."""
+    """A member of the list that is no root refuses the delivery."""
     for member in (b"1", b"{}", b'"x"', b"null", b'{"signed":"{}","signatures":[]}'):
         found = delivery.read_attached(MANIFEST[:-1] + b',"roots":[' + member + b"]}")[1]
         assert reason(roots.follow_all, found, held(1, ANNA)) == "malformed"

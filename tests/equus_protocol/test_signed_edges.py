@@ -1,4 +1,4 @@
-"""Signed documents at their edges: the last value of each field that is taken, and the first that is not."""
+"""Test signed documents at their edges: the last accepted value of each field, and the first that is refused."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DAY = 86_400.0
 
 
 def refused(work: Any, *args: Any, **more: Any) -> str | None:
-    """The reason, None if it was taken."""
+    """Return the reason of a refusal, or None if the document was accepted."""
     try:
         work(*args, **more)
     except ManifestRefused as error:
@@ -72,7 +72,7 @@ FIELDS = [  # (field, what is taken, what is refused)
     *((name, value, False) for name, _, wrong in FIELDS for value in wrong),
 ])  # fmt: skip
 def test_the_fields_of_a_manifest(name: str, value: Any, is_taken: bool) -> None:
-    """Each by itself."""
+    """Each field of a manifest is accepted or refused by itself, with and without a check of its signatures."""
     envelope = a_manifest(**{name: value})
     assert refused(manifest.verify, envelope, PINNED, NOW) == (None if is_taken else "malformed")
     assert refused(manifest.read_unverified, envelope) == (None if is_taken else "malformed")
@@ -91,12 +91,12 @@ def test_the_number_of_files() -> None:
     ("now", "reason"), [(NOW + 49.9, None), (NOW + 50, "expired"), (NOW + 51, "expired"), (0.0, None)]
 )
 def test_when_a_manifest_expires(now: float, reason: str | None) -> None:
-    """At its time, exactly."""
+    """A manifest expires at its time, exactly."""
     assert refused(manifest.verify, a_manifest(), PINNED, now) == reason
 
 
 def test_what_is_held_is_not_gone_back_from() -> None:
-    """The same one again, or a newer one; neither an older one nor another of the same version."""
+    """The held manifest or a newer one is accepted, and neither an older one nor another of the same version."""
     held = manifest.verify(a_manifest(), PINNED, NOW)
     for version, more, reason in ((7, {}, None), (8, {}, None), (6, {}, "rollback"), (7, {"rings": [1]}, "rollback")):
         assert refused(manifest.verify, a_manifest(version=version, **more), PINNED, NOW, held=held) == reason
@@ -120,7 +120,7 @@ def test_how_many_must_sign(signed: int, threshold: int, reason: str | None) -> 
 
 @pytest.mark.parametrize(("signatures", "reason"), [(16, None), (17, "malformed")])
 def test_how_many_signatures_an_envelope_has(signatures: int, reason: str | None) -> None:
-    """Each costs a verification."""
+    """An envelope has at most 16 signatures, because each costs a verification."""
     envelope = json.loads(a_manifest())
     envelope["signatures"] += [None, 7, {}, *[{"key": "x", "signature": "y"}] * 13][: signatures - 1]
     envelope["signatures"] += [{}] * (signatures - len(envelope["signatures"]))
@@ -129,7 +129,7 @@ def test_how_many_signatures_an_envelope_has(signatures: int, reason: str | None
 
 
 def test_how_long_an_envelope_is() -> None:
-    """A megabyte to read, and room for statement and roots below that to write."""
+    """An envelope of at most a mebibyte is read, and one is written with room for a statement and roots."""
     plain = a_manifest()
     assert refused(manifest.open_envelope, plain.ljust(1_048_576)) is None
     assert refused(manifest.open_envelope, plain.ljust(1_048_577)) == "malformed"
@@ -175,7 +175,7 @@ ROOT_FIELDS = [
     *((name, value, False) for name, _, wrong in ROOT_FIELDS for value in wrong),
 ])  # fmt: skip
 def test_the_fields_of_a_root(name: str, value: Any, is_taken: bool) -> None:
-    """Each by itself; `typed` is a plain true."""
+    """Each field of a root is accepted or refused by itself, and `typed` is a plain true."""
     envelope = a_root(**{name: value})
     assert refused(roots.read, envelope) == (None if is_taken else "malformed")
     if name == "typed":
@@ -186,7 +186,7 @@ def test_the_fields_of_a_root(name: str, value: Any, is_taken: bool) -> None:
     ("keys", "threshold", "is_taken"), [(16, 16, True), (16, 17, False), (17, 1, False), (2, 2, True)]
 )
 def test_how_many_keys_a_root_has(keys: int, threshold: int, is_taken: bool) -> None:
-    """Sixteen at most, and no threshold above their number."""
+    """A root has at most sixteen keys, and no threshold above their number."""
     envelope = json.loads(a_root(keys, threshold=threshold))
     envelope["signatures"] = envelope["signatures"][:16]
     assert refused(roots.read, json.dumps(envelope).encode()) == (None if is_taken else "malformed")
@@ -198,7 +198,7 @@ def test_how_many_keys_a_root_has(keys: int, threshold: int, is_taken: bool) -> 
 
 
 def test_how_long_a_root_is() -> None:
-    """Eight KiB with its envelope."""
+    """A root has at most 8 KiB with its envelope."""
     assert refused(roots.read, a_root().ljust(8_192)) is None
     assert refused(roots.read, a_root().ljust(8_193)) == "malformed"
 
@@ -207,7 +207,7 @@ def test_how_long_a_root_is() -> None:
     (0, 1, None), (0, 5, None), (3, 4, None), (3, 3, "rollback"), (3, 2, "rollback"), (3, 5, "bad-signature"),
 ])  # fmt: skip
 def test_the_next_root(held: int, version: int, reason: str | None) -> None:
-    """The next version alone; bare keys begin with any."""
+    """Only the next version follows a root, and bare keys begin with any."""
     root = Root({key_id(PUBLIC[0]): PUBLIC[0]}, 1, held)
     assert refused(roots.follow, a_root(version=version), root) == reason
     found = None if reason else roots.follow(a_root(version=version), root)
@@ -232,7 +232,7 @@ def test_roots_in_a_row() -> None:
 
 
 def test_a_root_needs_both_sides() -> None:
-    """The keys of the one before, and its own."""
+    """A root needs signatures by the keys of the one before, and by its own."""
     text = roots.build(4, PUBLIC[1:3], 2, PUBLIC[9])
     held = Root({key_id(PUBLIC[0]): PUBLIC[0]}, 1, 3)
     for signers, reason in (
@@ -267,7 +267,7 @@ def stale(envelope: bytes | None, now: float = NOW, **more: Any) -> bool:
     (NOW, NOW, False), (NOW, NOW + 0.5, True),
 ])  # fmt: skip
 def test_when_a_statement_counts(now: float, newest: float, is_stale: bool) -> None:
-    """For a day from its making, and not from tomorrow on; not one that is older than the one that is held."""
+    """A statement counts from a day before its making to a day after it, unless a newer one is held."""
     assert stale(a_statement(), now, newest=newest) is is_stale
     assert Freshness(1, "d", 5.0).expires == 5.0 + DAY
 
@@ -297,7 +297,7 @@ def test_the_fields_of_a_statement(changes: dict[str, Any], is_stale: bool) -> N
 
 @pytest.mark.parametrize("created", [0, 2**40 - 1])
 def test_the_first_and_the_last_time_of_a_statement(created: int) -> None:
-    """They are times."""
+    """The first and the last time that a statement can have are accepted."""
     assert freshness.verify(a_statement(created), PUBLIC[0], DOCUMENT, float(created)).created == created
 
 
@@ -305,7 +305,7 @@ def test_the_first_and_the_last_time_of_a_statement(created: int) -> None:
 
 
 def test_as_many_roots_as_fit() -> None:
-    """The newest, in their order; the manifest is the same as ever."""
+    """As many of the newest roots are attached as fit, in their order, and the manifest stays the same."""
     envelope, statement = a_manifest(), b"x" * 1_000
     room = 65_536 - 1_000 - 64
     size = room // 4 - 1
@@ -329,7 +329,7 @@ def test_as_many_roots_as_fit() -> None:
     (b'{"roots":{}}', None), (b"[]", None),
 ])  # fmt: skip
 def test_what_is_attached(blob: bytes, found: Any) -> None:
-    """Sixty-four roots at most."""
+    """A delivery with at most 64 roots is read with its statement and roots, and any other is refused."""
     if found is None:
         assert refused(delivery.read_attached, blob) == "malformed"
     else:
@@ -362,7 +362,7 @@ ORDER_FIELDS = [
     *((name, value, False) for name, _, wrong in ORDER_FIELDS for value in wrong),
 ])  # fmt: skip
 def test_the_fields_of_an_order(name: str, value: Any, is_taken: bool) -> None:
-    """Each by itself."""
+    """Each field of an order is accepted or refused by itself."""
     changes = {name: value} | ({"expires": 300} if (name, value) == ("created", 0) else {})
     now = 1.0 if (name, value) == ("created", 0) else NOW
     assert refused(one_off.read, an_order(**changes), PINNED, 1, now) == (None if is_taken else "malformed")
@@ -372,7 +372,7 @@ def test_the_fields_of_an_order(name: str, value: Any, is_taken: bool) -> None:
     (NOW + 299.5, None), (NOW + 300.0, "expired"), (NOW - DAY, None), (NOW - DAY - 0.5, "expired"),
 ])  # fmt: skip
 def test_when_an_order_counts(now: float, reason: str | None) -> None:
-    """Until its time, and not from tomorrow on."""
+    """An order counts until its time, and at most a day before its making."""
     assert refused(one_off.read, an_order(), PINNED, 1, now) == reason
 
 
@@ -382,12 +382,12 @@ def test_when_an_order_counts(now: float, reason: str | None) -> None:
     ({"a.lua": b"", **{f"lib/b{number}.lua": b"" for number in range(64)}}, False), ({}, False),
 ])  # fmt: skip
 def test_the_files_of_an_order(files: dict[str, bytes], is_taken: bool) -> None:
-    """128 KiB in sixty-four files at most, the check among them."""
+    """An order has at most 128 KiB in 64 files, the check among them."""
     assert refused(one_off.read, an_order(files), PINNED, 1, NOW) == (None if is_taken else "malformed")
 
 
 def test_files_that_were_not_signed() -> None:
-    """Other bytes, one too many, or one too few."""
+    """Files that were not signed refuse an order: other bytes, one too many, or one too few."""
     good = json.loads(an_order({"a.lua": b"x", "lib/b.lua": b"y"}))
     for files in (
         {"a.lua": b"x"},
@@ -414,7 +414,7 @@ def test_files_that_were_not_signed() -> None:
     (("role=",), "a", {"role": ""}, True), ((), "a", {}, False),
 ])  # fmt: skip
 def test_whom_an_order_is_for(on: tuple[str, ...], name: str, labels: dict[str, str], is_for: bool) -> None:
-    """By name or by label."""
+    """An order is for agents by name or by label."""
     assert Order("i", "a", {}, {}, on, 0.0, 1.0, "d").is_for(name, labels) is is_for
 
 

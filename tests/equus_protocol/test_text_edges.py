@@ -69,7 +69,7 @@ def test_values_of_metrics(raw: str, value: Any, text: str | None) -> None:
     ("[]", None),
 ])  # fmt: skip
 def test_thresholds(raw: str, kept: str | None) -> None:
-    """A number alone is one, too; a whole one without its point as long as it is exact."""
+    """A threshold may be a number, and a whole one is written without its point as long as it is exact."""
     [metric] = parse(b'{"status": "ok", "metrics": [{"name": "m", "value": 1, "warn": %b}]}' % raw.encode()).metrics
     assert metric.warn == kept
 
@@ -97,13 +97,13 @@ def test_thresholds(raw: str, kept: str | None) -> None:
      {"metrics": (Metric("m", 1.0, kind="counter"),)}),
 ])  # fmt: skip
 def test_fields_of_the_wrong_type(fields: dict[str, Any], expected: dict[str, Any]) -> None:
-    """Each keeps its default; nothing else of the document is lost."""
+    """A field of the wrong type keeps its default, and nothing else of the document is lost."""
     document = of_json(**fields)
     assert {name: getattr(document, name) for name in expected} == expected
 
 
 def test_lists_at_their_limits() -> None:
-    """A thousand metrics; sixty-four lengths; sixty-four levels."""
+    """A document keeps a thousand metrics, 64 true lengths and 64 levels, and no more."""
     for count, kept in ((MAX_METRICS, {}), (MAX_METRICS + 1, {"metrics": MAX_METRICS + 1})):
         document = of_json(metrics=[{"name": "m", "value": 1}] * count)
         assert (len(document.metrics), document.truncated) == (MAX_METRICS, kept)
@@ -134,7 +134,7 @@ def test_what_is_read_at_all(blob: bytes, reason: str | None) -> None:
 
 
 def test_a_document_as_json() -> None:
-    """Only what has a value."""
+    """A document as JSON has only the fields that have a value."""
     metric = Metric("m", None, text="1e999", labels={"a": "b"}, warn="1", min=0.0)
     document = ResultDocument(WARNING, "s", (metric,), "o", "r", 0.0, 0.0, None, 5.0, "c", "x", {"output": 9})
     assert to_json(document) == {
@@ -149,7 +149,7 @@ def test_a_document_as_json() -> None:
 
 
 def test_places_of_columns() -> None:
-    """They never change: files of before are read by them."""
+    """Places of columns never change, because older files are read by them."""
     assert {name: column.place for name, column in RESULT_COLUMNS.items()} == {
         "at": 1, "series_id": 2, "received": 3, "started": 4, "took_ms": 5, "cpu_ms": 6, "peak_kib": 7, "status": 8,
         "origin": 9, "reason": 10, "code": 11, "spool": 12, "sequence": 13, "summary": 14, "metrics": 15,
@@ -193,7 +193,7 @@ def test_places_of_columns() -> None:
     ("status okay", 0, OK), ("status okay", 2, CRITICAL),
 ])  # fmt: skip
 def test_the_status_of_a_plugin(text: str, exit_status: int | None, status: int) -> None:
-    """The worse of its word and its exit status; without a word of it, that."""
+    """The status of a plugin is the worse of its word and its exit status, or the exit status alone."""
     assert parse_plugin(text.encode(), exit_status).status == status
 
 
@@ -203,7 +203,7 @@ def test_the_status_of_a_plugin(text: str, exit_status: int | None, status: int)
     ("CRITICAL: x", 2, False), ("UNKNOWN", 3, False), ("WARNING", 3, True), ("BOOK", 2, False), ("| OK", 2, False),
 ])  # fmt: skip
 def test_a_text_that_contradicts(text: str, status: int, is_other: bool) -> None:
-    """By a word in its summary, or a line of its status."""
+    """A text contradicts a status by a word in its summary or by a line of its status."""
     assert contradicts(text.encode(), status) is is_other
 
 
@@ -214,7 +214,9 @@ def test_a_text_that_contradicts(text: str, status: int, is_other: bool) -> None
     ("s|words only", ("s", "", [], {})), (" s | a=1 ", ("s", "", ["a"], {})),
 ])  # fmt: skip
 def test_the_parts_of_a_nagios_plugin(text: str, found: Any) -> None:
-    """Summary, long output and metrics, and how many if some can't be read."""
+    """A plugin's text is split into summary, long output and metrics, and the number of metrics if some cannot
+    be read.
+    """
     summary, output, metrics, dropped = _split_nagios(text)
     assert (summary, output, [each.name for each in metrics], dropped) == found
 
@@ -234,7 +236,7 @@ def test_a_figure(text: str, metric: Metric) -> None:
 
 
 def test_how_many_figures_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So many metrics, and so many words; the others are counted by their signs."""
+    """Only MAX_METRICS metrics and MAX_WORDS words are read, and the others are counted by their signs."""
     monkeypatch.setattr(plugin_text, "MAX_METRICS", 2)
     texts = ("a=1 b=2", "a=1 b=2 c=3", "a=1 b=2 c=3 d=4")
     assert [(len(metrics), lost) for metrics, lost in map(_perfdata, texts)] == [
@@ -251,7 +253,7 @@ def test_how_many_figures_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None
     ("'a b'=1 'c", "'a b'=1 ", "'c"), ("x 'a b'=1", "x 'a ", "b'=1"), (" ", " ", ""),
 ])  # fmt: skip
 def test_whole_words(text: str, whole: str, cut: str) -> None:
-    """The words before the place where the end is lost are kept."""
+    """Words before the place where the end is lost are kept."""
     assert _whole_words(text) == (whole, cut)
 
 
@@ -259,12 +261,12 @@ def test_whole_words(text: str, whole: str, cut: str) -> None:
     ("text", "rest"), [("a\nb", "a\nb"), ("\n\na", "a"), (" \n a", " a"), ("  a", "  a"), ("", ""), ("\n", "")]
 )
 def test_empty_lines(text: str, rest: str) -> None:
-    """From the first line that isn't empty, blanks at its begin included."""
+    """Empty lines at the beginning are left out, and blanks of the first other line are kept."""
     assert _without_empty_lines(text) == rest
 
 
 def test_text_of_an_agent_plugin() -> None:
-    """Metrics before its status as well; a figure at a cut is left out, and counted."""
+    """An agent plugin may write metrics before its status, and a figure at a cut is left out and counted."""
     text = (
         "metric a int 1\nstatus ok all fine \nmetric b double 1.5 ms\nmetric c string x\nmetric d counter 2\n"
         "metric e odd 1\n"
@@ -286,7 +288,7 @@ def test_text_of_an_agent_plugin() -> None:
 @pytest.mark.parametrize(("text", "status"), [("OK x|a=1", OK), ("x|a=1", UNKNOWN), ("CRITICAL|a=1", CRITICAL),
                                               ("x|y", None), ("x", None), ("status warn", WARNING)])  # fmt: skip
 def test_text_without_an_exit_status(text: str, status: int | None) -> None:
-    """Its figures show what it is."""
+    """Text without an exit status is a plugin's if it has a status or figures, and its status is that of its word."""
     document = read_plugin(text)
     assert (None if document is None else document.status) == status
 
@@ -301,7 +303,7 @@ def test_text_without_an_exit_status(text: str, status: int | None) -> None:
     ("~:", [], [float("nan")]),
 ])  # fmt: skip
 def test_ranges(text: str, inside: list[float], outside: list[float]) -> None:
-    """Both ends are included; `@` turns it round; no number is in none."""
+    """Both ends of a range are included, `@` turns it round, and a value that is no number is in none."""
     made = Range.parse(text)
     assert [value for value in inside if made.alerts(value)] == [] and all(map(made.alerts, outside))
 
@@ -312,7 +314,7 @@ def test_ranges(text: str, inside: list[float], outside: list[float]) -> None:
     ("1".rjust(MAX_RANGE), True), ("1".rjust(MAX_RANGE + 1), False), ("1:2:3", False), ("~", False),
 ])  # fmt: skip
 def test_what_is_no_range(text: str, is_one: bool) -> None:
-    """It says how to write one."""
+    """A text that is no range raises ValueError that says how to write one."""
     if is_one:
         assert Range.parse(text).inside is False
         return

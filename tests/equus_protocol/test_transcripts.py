@@ -1,4 +1,4 @@
-"""Transcripts of docs/protocol.rst, paragraph by paragraph, for both roles.
+"""Play transcripts of docs/protocol.rst, paragraph by paragraph, for both roles.
 
 `> line` is what we say, `< line` what the peer says, as in the page and in a conversation's trace; which of the two is
 Helen is said above. `> line << blob` has a blob, its length is filled in for `#`. `! slug` is what next_message raises,
@@ -21,7 +21,7 @@ SHA = "0" * 64
 
 
 def bytes_of(text: str) -> bytes:
-    """`report s 1 load # << {}` as it stands on the wire."""
+    """Return `report s 1 load # << {}` as it stands on the wire."""
     line, has_blob, blob = text.partition(" << ")
     if not has_blob:
         return line.encode("latin1") + b"\n"
@@ -40,7 +40,7 @@ def message_of(text: str, sender: Role) -> m.Message:
 
 
 class Play:
-    """A conversation that is led along a transcript."""
+    """Lead a conversation along a transcript."""
 
     def __init__(self, role: Role) -> None:
         self.ours = Conversation(role)
@@ -210,12 +210,12 @@ VERSION_2 = [
 @pytest.mark.adversary(13)
 @pytest.mark.parametrize(("role", "steps"), [pytest.param(*c[1:], id=c[0]) for c in VERSION_1 + VERSION_2])
 def test_transcript(role: Role, steps: list[str]) -> None:
-    """Each transcript is said and heard as it stands."""
+    """Each transcript is sent and heard as it stands."""
     play(role, *steps)
 
 
 def test_good_messages_before_a_bad_line_are_heard() -> None:
-    """§2: what stood before a bad line in one chunk is not lost, what stood behind it is not heard."""
+    """Messages before a bad line in one chunk are heard, and those behind it are not (§2)."""
     helen = Conversation(HELEN)
     helen.feed(b"hello 2 kit\nping 1\nreport s 1 load 2\n{}\nfrobnicate\nping 2\n")
     heard = [helen.next_message() for _ in range(3)]
@@ -256,7 +256,7 @@ def test_a_refused_message_changes_nothing() -> None:
 
 
 def test_trace_reads_like_the_page() -> None:
-    """§9: the trace shows lines as they stand on the wire, and the sizes of blobs in their place."""
+    """The trace shows lines as they stand on the wire, and the sizes of blobs in their place (§9)."""
     stage = play(EQUUS, SAY_2, "< schedule 1 # << []", "> ping 3", "< error the end")
     assert stage.trace == ["> hello 2 equus/0.1", "< schedule 1 2 [2 bytes]", "> ping 3", "< error the end"]
 
@@ -301,7 +301,7 @@ def test_a_turn_has_limits() -> None:
 
 @pytest.mark.parametrize(("size", "taken"), [(TURN_BYTES - 1, 2), (TURN_BYTES, 1)])
 def test_a_turn_has_a_limit_of_bytes(size: int, taken: int) -> None:
-    """256 KiB: after a message that has a byte less there is room for one more."""
+    """A turn ends after 256 KiB: after a message that has a byte less there is room for one more."""
     helen = play(HELEN, HELLO_2).ours
     blob = size - len("report s 1 cpu 262000\n\n")
     helen.feed(f"report s 1 cpu {blob}\n".encode() + b"x" * blob + b"\nping 1\nping 2\n")
@@ -310,7 +310,7 @@ def test_a_turn_has_a_limit_of_bytes(size: int, taken: int) -> None:
 
 
 def test_a_turn_counts_bytes() -> None:
-    """§8: a great blob ends a turn, even if most of it came in turns before."""
+    """A great blob ends a turn, even if most of it came in turns before (§8)."""
     helen = play(HELEN, HELLO_2).ours
     great = b"report s 1 load 300000\n" + b"x" * 300_000 + b"\n"
     helen.feed(great[:200_000])

@@ -1,4 +1,4 @@
-"""Tunnels at their edges: credit to the last byte, when more is allowed, and which steps a stream takes."""
+"""Test tunnels at their edges: credit to the last byte, when more is allowed, and the steps of a stream."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ FAULTS = [  # (kind, id, value, size, ours, slug)
 
 @pytest.mark.parametrize(("kind", "number", "value", "size", "ours", "slug"), FAULTS)
 def test_what_is_legal(kind: type, number: int, value: Any, size: int, ours: bool, slug: str | None) -> None:
-    """Credit counts what we send, what we granted what the peer sends."""
+    """Credit limits the bytes that this side sends, and the granted window those of the peer."""
     fault = opened(100, 200).fault(kind, number, value, size, ours)
     assert (None if fault is None else fault[0]) == slug
 
 
 @pytest.mark.parametrize(("ours", "we", "they"), [(True, True, False), (False, False, True)])
 def test_what_is_closed_by_one_side(ours: bool, we: bool, they: bool) -> None:
-    """That side says nothing more; the other may, until it closes as well."""
+    """A side that has closed a tunnel sends nothing more, and the other may until it closes as well."""
     made = opened()
     made.note(m.Close(7, "x"), ours)
     assert made.open[7] == Account(100, 100, we, they)
@@ -55,7 +55,7 @@ def test_what_is_closed_by_one_side(ours: bool, we: bool, they: bool) -> None:
 
 
 def test_accounts_follow_messages() -> None:
-    """To the byte."""
+    """Accounts follow messages to the byte."""
     made = Tunnels()
     made.note(m.Tunnel(1, "ssh", 50, b"{}"), True)
     made.note(m.Tunnel(2, "ssh", 50, b"{}"), False)
@@ -81,7 +81,7 @@ def test_accounts_follow_messages() -> None:
     (0, 9, []), (9, 0, []), (5, 9, [5]), (9, 5, [5]), (1, 1, [1]), (MAX_FRAME + 1, MAX_FRAME + 1, [MAX_FRAME, 1]),
 ])  # fmt: skip
 def test_frames(waiting: int, credit: int, sizes: list[int]) -> None:
-    """As much as there is, as is allowed, and as one message holds."""
+    """A frame has as many bytes as wait, as the credit allows, and as one message holds."""
     account = Account(credit)
     end, content = TunnelEnd(7, account), bytes(at % 251 for at in range(waiting))
     end.put(content)
@@ -96,7 +96,7 @@ def test_frames(waiting: int, credit: int, sizes: list[int]) -> None:
 
 @pytest.mark.parametrize(("size", "is_full"), [(FULL - 1, False), (FULL, True)])
 def test_when_an_end_is_full(size: int, is_full: bool) -> None:
-    """Four messages."""
+    """A tunnel's end is full with the bytes of four messages."""
     end = TunnelEnd(7, Account())
     end.put(b"x" * size)
     assert (end.is_full, FULL, WINDOW) == (is_full, 4 * MAX_FRAME, 262_144)
@@ -104,7 +104,7 @@ def test_when_an_end_is_full(size: int, is_full: bool) -> None:
 
 @pytest.mark.parametrize(("granted", "more"), [(0, 100), (50, 50), (51, None), (100, None), (49, 51)])
 def test_when_more_is_allowed(granted: int, more: int | None) -> None:
-    """Once half of the window is used up; never after an end."""
+    """More is allowed once half of the window is used up, and never after an end."""
     end = TunnelEnd(7, Account(0, granted), 100)
     assert end.taken() == (None if more is None else m.Window(7, more))
     for closed in (Account(9, 0, True, False), Account(9, 0, False, True)):
@@ -134,7 +134,7 @@ class Local:
 
 
 class One:
-    """A stream, what it sent and how often it asked for a turn. The account follows by itself."""
+    """Hold a stream, the messages that it sent, and how often it asked for a turn; its account follows by itself."""
 
     def __init__(self, credit: int = 0, granted: int = 0) -> None:
         self.tunnels = opened(credit, granted)
@@ -174,7 +174,7 @@ def test_a_stream_that_is_attached_allows_the_first_bytes() -> None:
 
 
 def test_a_local_side_that_is_quicker_is_paused_once() -> None:
-    """Until the end is not full any more."""
+    """A local side that is quicker is paused once, until the end is not full any more."""
     one = One(credit=MAX_FRAME + 10)
     one.stream.attach(one.local)
     one.stream.read(b"x" * (FULL - 1))
@@ -224,7 +224,7 @@ def test_a_side_that_takes_nothing_allows_nothing() -> None:
 
 
 def test_the_first_window_opens_a_stream() -> None:
-    """Each of them is a reason to take a turn; after the end nothing is, but the peer's close."""
+    """The first window opens a stream, each one asks for a turn, and after its end nothing does."""
     one, opens = One(), list[int]()
     one.stream.on_open = lambda: opens.append(one.wakes)
     for _ in range(2):
@@ -261,7 +261,7 @@ class Many:
 
 
 def test_one_turn_at_a_time() -> None:
-    """However often it is asked for; and another one if there is more."""
+    """One turn is scheduled however often it is asked for, and another one if there is more to send."""
     many = Many(2)
     for number in range(2):
         many.streams._streams[number].read(b"x" * (MAX_FRAME + 1))
@@ -274,7 +274,7 @@ def test_one_turn_at_a_time() -> None:
 
 
 def test_a_connection_that_fills_up_goes_on_with_those_that_had_none() -> None:
-    """In their order."""
+    """A connection that fills up goes on with the streams that had no turn, in their order."""
     many = Many(3)
     for number in range(3):
         many.streams._streams[number].read(b"x" * 3 * MAX_FRAME)
@@ -288,7 +288,7 @@ def test_a_connection_that_fills_up_goes_on_with_those_that_had_none() -> None:
 
 
 def test_tunnels_that_are_closed_are_dropped() -> None:
-    """When both sides have closed; one that nobody knows is passed over."""
+    """A tunnel that both sides closed is dropped, and an unknown one is passed over."""
     many = Many(2)
     many.streams.heard(m.Close(9, "x"))
     many.tunnels.note(m.Close(0, "x"), False)
@@ -312,7 +312,7 @@ def test_tunnels_that_are_closed_are_dropped() -> None:
     (2 * PIECE + 1, ["a/00", "a/01", "a/02"]),
 ])  # fmt: skip
 def test_pieces(size: int, names: list[str]) -> None:
-    """As many as it takes, and whole again."""
+    """A file is split into as many pieces as it needs, and joined again."""
     content = bytes(size)
     pieces = split({"a": content})
     assert ([*pieces], join(pieces)) == (names, {"a": content})
@@ -323,6 +323,6 @@ def test_pieces(size: int, names: list[str]) -> None:
     {"a/01": b"x"}, {"a/00": b"x", "a/02": b"y"}, {"a": b"x", "a/00": b"y"}, {"a/00": b"x", "a/000": b"y"},
 ])  # fmt: skip
 def test_pieces_that_are_not_whole(pieces: dict[str, bytes]) -> None:
-    """One that is missing, or one too many."""
+    """Pieces with one missing or one too many are refused."""
     with pytest.raises(ValueError, match=r"are not whole|is there twice"):
         join(pieces)

@@ -14,7 +14,7 @@ from equus_protocol.tunnels import MAX_FRAME
 
 
 class Local:
-    """A local side that writes down what it is told."""
+    """Stand in for a local side, and keep all that it is told."""
 
     def __init__(self) -> None:
         self.came = bytearray()
@@ -55,7 +55,7 @@ class Side:
 
 
 class Stage:
-    """Both sides; `run` lets them take turns until nothing moves."""
+    """Hold both sides of tunnels; `run` lets them take turns until nothing moves."""
 
     def __init__(self) -> None:
         self.helen, self.agent = Side(Role.HELEN), Side(Role.EQUUS)
@@ -80,7 +80,7 @@ class Stage:
                         other.streams.heard(message)
 
     def open(self, number: int = 7) -> tuple[TunnelStream, TunnelStream, Local, Local]:
-        """A tunnel that is open: Helen's and the agent's stream, and their local sides."""
+        """Open a tunnel, and return Helen's and the agent's stream, and their local sides."""
         self.helen.say(m.Tunnel(number, "ssh", 0, b"{}"))
         ours, locals_ = self.helen.streams.add(number), (Local(), Local())
         ours.on_open = lambda: ours.attach(locals_[0])
@@ -104,7 +104,7 @@ def test_bytes_go_both_ways() -> None:
 
 
 def test_a_reader_that_is_slow_stops_the_other_side_and_goes_on() -> None:
-    """At most a window is on the way to a choked stream; the local side that writes is paused meanwhile."""
+    """A choked stream has at most a window on the way, and the local side that writes is paused until it goes on."""
     stage = Stage()
     ours, theirs, here, there = stage.open()
     ours.choke()
@@ -185,7 +185,7 @@ def test_a_stream_that_ends_is_sent_to_its_end(ends: str) -> None:
 
 
 def test_both_sides_close_at_once() -> None:
-    """Each hears the other's close after its own; nobody answers twice, and what was unsent is gone."""
+    """Both sides may close at once: each hears the other's close, and the bytes that were not sent are lost."""
     stage = Stage()
     ours, theirs, here, there = stage.open()
     theirs.read(b"lost")
@@ -212,7 +212,7 @@ def test_a_tunnel_that_is_refused() -> None:
 
 
 def test_a_lost_connection_ends_all() -> None:
-    """Nothing is said then, and each stream hears it once."""
+    """A lost connection ends all streams: each hears it once, and nothing is sent."""
     stage = Stage()
     (one, _, here, _), (other, _, _, _) = stage.open(7), stage.open(8)
     reasons: list[str] = []

@@ -1,4 +1,4 @@
-"""docs/protocol.rst, "tunnel": what is legal in a tunnel, and what holds of every stream that goes through one."""
+"""Test tunnels of docs/protocol.rst: what is legal in one, and what holds of every stream through one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from equus_protocol.tunnels import MAX_DESCRIPTION, MAX_FRAME, MAX_TUNNELS, MAX_
 
 
 class Pair:
-    """A Helen and an agent after hello, and what each has heard."""
+    """Hold a Helen and an agent after hello, and the messages that each has heard."""
 
     def __init__(self) -> None:
         self.ends = {role: Conversation(role) for role in Role}
@@ -41,7 +41,7 @@ class Pair:
 
 
 def opened(window: int = 100, back: int = 100) -> Pair:
-    """A pair with tunnel 7, in which the agent may send `window` bytes and Helen `back`."""
+    """Return a pair with tunnel 7, in which the agent may send `window` bytes and Helen `back`."""
     pair = Pair()
     pair.say(Role.HELEN, m.Tunnel(7, "ssh", window, b"{}"))
     pair.say(Role.EQUUS, m.Window(7, back))
@@ -49,7 +49,7 @@ def opened(window: int = 100, back: int = 100) -> Pair:
 
 
 def test_limits() -> None:
-    """They stand in docs/protocol.rst, section 8."""
+    """The limits of tunnels are those of section 8 of docs/protocol.rst."""
     assert (MAX_TUNNELS, MAX_FRAME, MAX_WINDOW, MAX_DESCRIPTION) == (16, 16_384, 1_048_576, 4_096)
     assert WINDOW <= MAX_WINDOW
 
@@ -73,7 +73,7 @@ ILLEGAL = [  # what it is, lines in raw bytes, the slug
 @pytest.mark.parametrize("role", Role)
 @pytest.mark.parametrize(("data", "slug"), [case[1:] for case in ILLEGAL], ids=[case[0] for case in ILLEGAL])
 def test_what_a_peer_may_not_do_in_a_tunnel(role: Role, data: bytes, slug: str) -> None:
-    """It is judged by the line, before a byte of a blob is kept, on both sides alike."""
+    """An illegal line in a tunnel is refused before a byte of its blob is kept, on both sides alike."""
     ours = opened().ends[role]
     ours.feed(data)
     with pytest.raises(RemoteProtocolError) as failure:
@@ -96,7 +96,7 @@ def test_what_we_may_not_do_in_a_tunnel(role: Role, message: m.Message) -> None:
 
 
 def test_the_last_byte_of_the_credit_and_the_greatest_window() -> None:
-    """Both limits are legal themselves."""
+    """A frame that uses the whole credit and the greatest window are legal."""
     pair = opened(window=MAX_FRAME)
     pair.say(Role.EQUUS, m.Bytes(7, b"x" * MAX_FRAME))
     pair.say(Role.HELEN, m.Window(7, MAX_WINDOW))
@@ -143,7 +143,9 @@ def test_one_tunnel_too_many() -> None:
 
 
 def test_what_was_on_the_way_when_a_tunnel_was_closed_is_no_fault() -> None:
-    """Both may close at once; bytes and windows that crossed are heard, and the id is free afterwards."""
+    """Bytes and windows that crossed a close are no fault and are heard, and the id is free once both sides have
+    closed.
+    """
     pair = opened()
     crossed = [pair.ends[Role.EQUUS].send(message) for message in (m.Bytes(7, b"abc"), m.Window(7, 3))]
     pair.say(Role.HELEN, m.Close(7, "cut"))
@@ -158,7 +160,7 @@ def test_what_was_on_the_way_when_a_tunnel_was_closed_is_no_fault() -> None:
 
 @pytest.mark.parametrize("line", [b"tunnel 1 ssh 1 0\n\n", b"bytes 1 1\nx\n", b"window 1 1\n", b"close 1 done\n"])
 def test_peers_of_version_1_know_no_tunnels(line: bytes) -> None:
-    """The words are unknown there, as they are to every peer that is older than they."""
+    """A peer of version 1 refuses the words of tunnels as unknown commands."""
     agent = Conversation(Role.EQUUS)
     agent.send(m.Hello(1, "kit"))
     agent.feed(line)
@@ -171,7 +173,7 @@ def test_peers_of_version_1_know_no_tunnels(line: bytes) -> None:
 
 
 class Side:
-    """One side of a tunnel with a stream to send and a reader that takes what came only now and then."""
+    """Play one side of a tunnel, with a stream to send and a reader that reads only now and then."""
 
     def __init__(self, pair: Pair, role: Role, stream: bytes, window: int) -> None:
         self.pair, self.role, self.left = pair, role, stream
@@ -204,7 +206,9 @@ class Side:
     st.integers(0, 2**32),
 )  # fmt: skip
 def test_every_stream_comes_out_as_it_went_in(down: bytes, up: bytes, window: int, back: int, seed: int) -> None:
-    """Whatever the bytes, the windows, the cuts, the order of steps; no credit is ever negative, no window passed."""
+    """Every stream comes out as it went in, whatever the windows, cuts and steps are, and no credit is ever
+    negative.
+    """
     rng, pair = random.Random(seed), opened(window, back)
     agent, helen = Side(pair, Role.EQUUS, down, back), Side(pair, Role.HELEN, up, window)
     for _ in range(20_000):

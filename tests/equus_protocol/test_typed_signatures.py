@@ -1,4 +1,6 @@
-"""Signatures over the kind of a document: who makes them, who demands them, and how 0.1.0 goes on."""
+"""Test signatures over the kind of a document: who makes and who demands them, and that peers of version 0.1.0
+go on.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,7 @@ READERS: dict[str, Callable[[bytes], object]] = {
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("signed_as", KINDS)
 def test_a_signature_counts_for_its_kind_alone(kind: str, signed_as: str) -> None:
-    """Each document under a signature over each kind: only its own is taken by a reader that demands it (F36)."""
+    """A reader that demands the kind accepts each document under a signature over its own kind alone (F36)."""
     signers = [ANNA, BERT] if kind == roots.TYPE else [ANNA]
     envelope = manifest.sign(KINDS[kind], signers, signed_as)
     if kind == signed_as:
@@ -56,7 +58,7 @@ def test_a_signature_counts_for_its_kind_alone(kind: str, signed_as: str) -> Non
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_without_the_kind_nothing_is_taken(kind: str) -> None:
-    """Signatures as Helen 0.1.0 makes them: refused where the root demands the kind (F36)."""
+    """Signatures without the kind, as Helen 0.1.0 makes them, are refused where the root demands it (F36)."""
     document = json.loads(manifest.sign(KINDS[kind], [ANNA, BERT], kind))
     for each in document["signatures"]:
         del each["typed"]
@@ -95,7 +97,7 @@ def test_a_root_of_before_is_followed_by_one_that_demands_the_kind() -> None:
 
 
 def test_the_longest_root_fits() -> None:
-    """16 keys, 16 signatures of both forms stay below the length of a root."""
+    """A root with 16 keys and 16 signatures of both forms stays below the length of a root."""
     many = [Ed25519PrivateKey.from_private_bytes(bytes([n]) * 32) for n in range(16)]
     text = roots.build(2**52, [key.public_key() for key in many], 16, ONLINE.public_key())
     assert len(roots.sign(text, many)) < roots.MAX_ROOT

@@ -1,4 +1,6 @@
-"""The first version of each command, and the numbers of the protocol, as literals: peers of other makers go by them."""
+"""Test the first version of each command and the numbers of the protocol as literals, because other peers rely
+on them.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ def test_the_first_version_of_each_command() -> None:
 @pytest.mark.adversary(59)
 @pytest.mark.parametrize("form", [form for form in FORMS if form.sender is Role.EQUUS], ids=lambda form: form.command)
 def test_a_helen_of_version_1_knows_no_newer_command(form: codec.Form) -> None:
-    """Not even before hello, where `enrol` would be legal: the word is unknown to it, as to any old server."""
+    """A Helen of version 1 does not know a newer command, even before hello, where `enrol` would be legal."""
     if form.version == 1:
         return
     ours = Conversation(Role.HELEN, (1,))
@@ -50,7 +52,7 @@ def test_ints(text: str, value: int) -> None:
 
 
 def test_limits() -> None:
-    """They stand in docs/protocol.rst, and an agent of another make keeps to them."""
+    """The limits of the protocol are those of docs/protocol.rst, which agents of other makers keep."""
     assert (codec.MAX_LINE, codec.MAX_BLOB, codec.MAX_STRING) == (1_024, 1_048_576, 255)
     assert (conversation.MAX_CHECKS, conversation.MAX_CHECKS_RECEIVED, conversation.MAX_REQUESTS) == (64, 1_024, 64)
     assert conversation.MAX_ENROL_BLOB == 65_536
@@ -58,7 +60,7 @@ def test_limits() -> None:
 
 
 def test_a_memo_starts_over_when_it_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It holds so many fields and reads each once as long as it holds it."""
+    """A memo holds MAX_KNOWN fields, reads each once while it holds it, and starts over when it is full."""
     monkeypatch.setattr(codec, "MAX_KNOWN", 2)
     read: list[bytes] = []
 
@@ -74,7 +76,7 @@ def test_a_memo_starts_over_when_it_is_full(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_hello_says_which_version_begins() -> None:
-    """And what it doesn't speak is refused by the side that would send it, too."""
+    """A hello says which version begins, and an unknown version is refused by the side that would send it."""
     ours = Conversation(Role.EQUUS)
     assert ours.send(m.Hello(2, "kit")) == b"hello 2 kit\n"
     assert ours.version == 2

@@ -1,6 +1,4 @@
-"""Tests that values which are frozen by the type checker alone behave as frozen ones in everything but
-an assignment.
-"""
+"""Values that are frozen by the type checker alone behave as frozen ones in everything but an assignment."""
 
 from __future__ import annotations
 

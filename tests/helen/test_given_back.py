@@ -32,7 +32,7 @@ from helen.web.site import QuietSite
 
 @pytest.fixture(autouse=True)
 def no_collector() -> Iterator[None]:
-    """Turn the collector off, so that only reference counts free anything."""
+    """Only reference counts free anything here."""
     gc.collect()
     gc.disable()
     yield
@@ -41,7 +41,7 @@ def no_collector() -> Iterator[None]:
 
 class Quiet(Protocol):
     def connectionLost(self, reason: Any = None) -> None:
-        """Log nothing."""
+        """No word of it."""
 
 
 class Buffering:
@@ -53,7 +53,7 @@ class Buffering:
 
 
 def both_ends(tmp_path: Path) -> tuple[AgentTLS, IOPump]:
-    """Return a server's end whose handshake is done, and what carries its bytes."""
+    """A server's end, hands shaken, and what carries its bytes."""
     material = ca_files.prepare(tmp_path, ["localhost"], time.time())
     clock = Clock()
     outer = TLSListener(ServerTLS(material), Factory.forProtocol(Quiet), FairTurns(clock, clock.seconds))
@@ -97,7 +97,7 @@ def test_a_question(hangs_up: bool) -> None:
             self.run = runs.start("disk", [("web-1", lambda: None)] * (not hangs_up), b"{}", 9.0, self.heard, self.end)
 
         def heard(self, _target: object) -> None:
-            """Answer that the target is offline."""
+            """It is offline."""
 
         def end(self) -> None:
             self.ended += 1
@@ -113,7 +113,7 @@ def test_a_question(hangs_up: bool) -> None:
 
 
 def test_a_client_of_the_api() -> None:
-    """The channel of a client that has gone is freed at once."""
+    """Its channel, with whatever body it sent."""
     site = QuietSite(Resource())
     channel = site.buildProtocol(UNIXAddress(None))
     channel.makeConnection(StringTransport())

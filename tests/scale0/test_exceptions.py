@@ -1,4 +1,4 @@
-"""Tests the text of each exception of Scale0, as a log line or a command shows it."""
+"""The text of each exception of Scale0, as a log line or a command shows it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Holds the sessions of agents with a journal, an authority, a store and a library that are lists in memory."""
+"""The sessions of agents with a journal, an authority, a store and a library that are lists in memory."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class FakeStore:
 
 
 class FakeLibrary:
-    """Stands in for the library: it has one published set."""
+    """One published set."""
 
     def __init__(self, **contents: bytes) -> None:
         self.releases = self
@@ -122,7 +122,7 @@ class FakeLibrary:
 
 
 class Home:
-    """Builds one `House` whose journal, authority, store and library are in memory."""
+    """A house in which everything but the house is ours."""
 
     def __init__(self, clock: Clock, *quotas: str) -> None:
         self.clock = clock

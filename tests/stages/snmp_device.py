@@ -1,5 +1,4 @@
-"""Is a device that answers SNMP: values by OID, versions 1, 2c and 3, and all that a test wants it to
-say wrongly.
+"""A device that answers SNMP: values by OID, versions 1, 2c and 3, whatever a test wants it to say wrongly.
 
 It shares no code with the checks: bytes are made and read here once more.
 """
@@ -26,7 +25,7 @@ Oid = tuple[int, ...]
 
 
 def tlv(tag: int, *contents: bytes) -> bytes:
-    """Return one element of BER with this tag."""
+    """One element."""
     whole = b"".join(contents)
     if len(whole) < 128:
         return bytes((tag, len(whole))) + whole
@@ -71,7 +70,7 @@ def counter64(value: int) -> bytes:
 
 
 def elements(data: bytes) -> list[tuple[int, bytes]]:
-    """Return tag and contents of each element that stands in `data`."""
+    """The elements that stand in `data`."""
     found, at = [], 0
     while at < len(data):
         tag, length = data[at], data[at + 1]
@@ -102,7 +101,7 @@ def identifier(contents: bytes) -> Oid:
 
 @frozen
 class Asked:
-    """Holds one request, as it was decoded."""
+    """One request."""
 
     kind: int
     id: int
@@ -129,7 +128,7 @@ def answer_of(
 
 @cache
 def localized(algorithm: str, password: str, engine: bytes) -> bytes:
-    """Return the key of a password for one engine (RFC 3414, 2.6)."""
+    """The key of a password for one engine (RFC 3414, 2.6)."""
     data = password.encode()
     key = hashlib.new(algorithm, (data * (1_048_576 // len(data) + 1))[:1_048_576]).digest()
     return hashlib.new(algorithm, key + engine + key).digest()
@@ -237,7 +236,7 @@ class Device:
         return hmac.new(localized("sha1", self.passwords[0], ENGINE), data, "sha1").digest()[:12]
 
     def report(self, id_: bytes, which: int, proved: bool = False) -> bytes:
-        """Return a report: its counter of usmStats says what was wrong."""
+        """A report: the counter of usmStats that says what was wrong."""
         name = tuple(map(int, f"{STATS}.{which}.0".split(".")))
         return self.message(id_, answer_of(Asked(GET, 0, 0, 0, ()), [(name, counter32(5))], kind=REPORT), int(proved))
 

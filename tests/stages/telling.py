@@ -48,9 +48,7 @@ def an_api(url: Text) -> Alertmanager:
 
 
 class Scene:
-    """Holds groups of notifications under a clock. The outcome is written down in short: `10 hook: a/c+ b/c-` or `note
-    action channel`.
-    """
+    """Groups under a clock. The outcome is written down in short: `10 hook: a/c+ b/c-` or `note action channel`."""
 
     def __init__(self, timing: Timing = Timing(10.0, 60.0, 600.0), labelled: tuple[str, ...] = ()) -> None:  # noqa: B008
         self.groups, self.timing, self.labelled = Groups(), timing, labelled
@@ -63,7 +61,7 @@ class Scene:
         return [f"{note.action} {note.channel}: {note.why}" for note in notes]
 
     def until(self, at: float) -> list[str]:
-        """Return all that is said up to a moment, one due time after the other."""
+        """Everything up to a moment, one due time after the other."""
         said: list[str] = []
         while (due := self.groups.due()) is not None and due <= WALL + at:
             self.at = max(self.at, due - WALL)
@@ -112,14 +110,14 @@ class Journal:
 
 
 class Pump:
-    """Turns a real reactor of the test's own."""
+    """A real reactor of the test's own."""
 
     def __init__(self) -> None:
         self.reactor = EPollReactor()
         self.reactor.startRunning(installSignalHandlers=False)
 
     def run(self, deferred: Deferred[Any]) -> Any:
-        """Return the value of a Deferred, or raise its exception."""
+        """Its value, or its exception."""
         got: list[Any] = []
         deferred.addBoth(got.append)
         bound = Patience(PATIENCE)

@@ -1,4 +1,4 @@
-"""Writes the limits and waiting times of ZeroTask down a second time, so that a changed one is noticed."""
+"""The limits and waiting times of ZeroTask, written down a second time, so that a changed one is noticed."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def test_done_is_never_called_by_run_itself(sandbox: Sandbox, job: MakeJob) -> N
 
 @pytest.mark.adversary(36)
 def test_no_more_than_parallel_run_and_the_order_is_kept(new_sandbox: NewSandbox, job: MakeJob, tmp_path: Path) -> None:
-    """Of a hundred jobs, as many run at once as the policy says, in their order, and none is lost."""
+    """A hundred jobs run in their order, as many at once as the policy says, and none is lost."""
     policy = tmp_path / "policy.toml"
     policy.write_text("[limits]\nparallel = 3\n")
     with new_sandbox(policy_path=policy) as sandbox:

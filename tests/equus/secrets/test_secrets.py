@@ -331,7 +331,7 @@ PASSWORD = "hunter2-hunter2"
 
 @pytest.fixture(scope="module")
 def leaking(tmp_path_factory):
-    """A real sandbox, its log, and its state."""
+    """Yield a real sandbox, its folder with policy and state, and the texts that it logs."""
     folder = tmp_path_factory.mktemp("leaking")
     (folder / "policy.toml").write_text(POLICY)
     (folder / "state").mkdir()
@@ -434,7 +434,7 @@ def test_equus_run(tmp_path, capsys):
 
 
 def test_a_bad_file_stops_the_start(tmp_path):
-    """Before anything is dialled, and with the sentence."""
+    """A bad file of secrets stops the start before the agent dials, with the command that mends it."""
 
     class Settings:
         secrets = written(tmp_path, mode=0o644)
@@ -445,7 +445,7 @@ def test_a_bad_file_stops_the_start(tmp_path):
 
 
 def test_no_process_shows_it(leaking, tmp_path):
-    """`ps`: neither in the arguments nor in the environment of anything that we started."""
+    """No process of the agent shows a value in its arguments or in its environment, as `ps` would print them."""
     sandbox, _, _ = leaking
     for pid in {os.getpid(), sandbox.processes.zygote.pid, sandbox.processes.broker.pid}:
         for name in ("cmdline", "environ"):
@@ -481,7 +481,7 @@ end }
 
 @pytest.fixture
 def listening():
-    """A server on loopback: its port, and the bytes that each connection brought."""
+    """Yield the port of a server on loopback, and the bytes that each connection brought."""
     heard = []
 
     def take(listener):
@@ -501,7 +501,7 @@ def listening():
 
 @pytest.fixture(scope="module")
 def sending(tmp_path_factory):
-    """A real sandbox whose policy grants loopback, a socket of this host and a program."""
+    """Yield a real sandbox whose policy grants loopback, a socket of this host and a program, and its folder."""
     folder = tmp_path_factory.mktemp("sending")
     grants = f'[caps.unix]\npaths = ["{folder}/s"]\n[plugins.echo]\ncommand = ["/bin/echo", "{{text}}"]\n'
     (folder / "policy.toml").write_text(
@@ -527,7 +527,7 @@ def bound(folder, *places):
 
 @pytest.mark.parametrize("place", ["127.0.0.1:PORT", "127.0.0.0/8:PORT", "localhost:PORT"])
 def test_a_secret_goes_to_its_destinations(sending, tmp_path, listening, place):
-    """By address, network or name (F42)."""
+    """A secret is sent to its destinations, given by address, network or name (F42)."""
     port, heard = listening
     place = place.replace("PORT", str(port))
     host = "localhost" if place.startswith("l") else "127.0.0.1"
@@ -542,7 +542,7 @@ def test_a_secret_goes_to_its_destinations(sending, tmp_path, listening, place):
 )  # fmt: skip
 @pytest.mark.parametrize("places", [(), ("192.0.2.1:PORT",), ("127.0.0.1:1", "/run/s"), ("other.example:PORT",)])
 def test_a_secret_goes_nowhere_else(sending, tmp_path, listening, call, host, places):
-    """Whichever host the assignment names, and whichever call the check makes (F42)."""
+    """A secret is sent nowhere else, whichever host the assignment names and whichever call the check makes (F42)."""
     if (call, places) == ("icmp", ("127.0.0.1:1", "/run/s")):
         places = ()  # a ping has no port, so that this would be allowed
     port, heard = listening
@@ -554,7 +554,9 @@ def test_a_secret_goes_nowhere_else(sending, tmp_path, listening, call, host, pl
 
 
 def test_a_bound_secret_and_sockets_and_programs_of_this_host(sending, tmp_path):
-    """A socket by its path; a program never, because it connects where it likes (F42)."""
+    """A bound secret is sent to a granted socket by its path, and never to a program, which may connect
+    anywhere (F42).
+    """
     sandbox, folder = sending
     path = f"{folder}/s"
     assert "denied: " in sent(sandbox, bound(tmp_path, "127.0.0.1:1"), call="unix", path=path)
@@ -592,7 +594,7 @@ def test_a_bound_secret_does_not_leave_in_a_question(host, names, places, is_ask
 
 
 def test_a_secret_without_destinations_goes_where_it_went(sending, tmp_path, listening):
-    """Files of before go on, and are told (F42)."""
+    """A secret without destinations, as in older files, is sent anywhere, and is listed as unbound (F42)."""
     port, heard = listening
     secrets = known(tmp_path, f'redis = "{PASSWORD}"\n[db]\nvalue = "tiger-tiger"\nto = []\n')
     assert sent(sending[0], secrets, call="tcp", host="127.0.0.1", port=port) == "done"
@@ -657,7 +659,9 @@ def test_what_is_no_destination(tmp_path, place):
 
 
 def test_most_destinations_of_one_secret(tmp_path):
-    """All secrets of a run, and all their destinations, fit into one message to the broker."""
+    """The number and size of destinations are limited, so that all secrets of a run fit into one message to the
+    broker.
+    """
     most = [f"10.0.0.{number}:1" for number in range(MAX_DESTINATIONS)]
     assert bound(tmp_path, *most).resolve("c", b'{"a": {"secret": "redis"}}').bound == (tuple(most),)
     with pytest.raises(SecretsError, match="is a list of at most 16 places"):
@@ -671,7 +675,7 @@ def test_most_destinations_of_one_secret(tmp_path):
 
 
 def test_a_credential_gets_its_destinations_from_the_file(tmp_path):
-    """A table without a value is about the credential of that name (F42)."""
+    """A table without a value gives destinations to the credential of that name (F42)."""
     (tmp_path / "creds").mkdir()
     (tmp_path / "creds" / "redis").write_text(PASSWORD)
     found = known(tmp_path, '[redis]\nto = ["10.0.0.5:6379"]\n', {"CREDENTIALS_DIRECTORY": str(tmp_path / "creds")})

@@ -1,4 +1,4 @@
-"""An agent that was without a Helen for so long that its certificate has expired."""
+"""Test an agent that was without a Helen for so long that its certificate has expired."""
 
 import datetime
 import json
@@ -19,7 +19,7 @@ DAYS = datetime.timedelta(days=1)
 
 @pytest.fixture
 def logged():
-    """All log lines of this test."""
+    """Yield the list of all log lines of this test."""
     lines = []
 
     def take(event):
@@ -49,7 +49,7 @@ def pass_ticks(made, helen, ticks):
 
 @pytest.mark.parametrize("days", [1, 30, 300])
 def test_an_expired_certificate_is_renewed_at_once_and_left(memory_agent, folder, authority, logged, days):
-    """It is shown all the same; once renewed the agent comes back with the new one, without a wait."""
+    """An expired certificate is shown and renewed at once, and the agent comes back with the new one without a wait."""
     held = authority.identity("web-1", start=-(days + 7) * DAYS, end=-days * DAYS)
     made = memory_agent(identity=held, checks=folder)
     made.wall = lambda: held.not_after + days * 86_400
@@ -80,7 +80,7 @@ def test_a_helen_that_renews_it_no_more_is_explained(memory_agent, folder, autho
 
 
 def test_the_end_is_told_before_and_once(memory_agent, folder, authority, logged):
-    """A day before, and when it is over: two lines, however long it lasts."""
+    """The end of a certificate is logged a day before and once when it is over, however long that lasts."""
     held = authority.identity("web-1", start=-6 * DAYS)
     made = memory_agent(identity=held, checks=folder)
     before = held.not_after - WARNS_BEFORE
@@ -96,7 +96,7 @@ def test_the_end_is_told_before_and_once(memory_agent, folder, authority, logged
 
 
 def test_a_renewed_one_is_not_warned_of(memory_agent, folder, authority, logged):
-    """Nor one with a life of less than a day, before two thirds of it are over."""
+    """A certificate of half a day causes no warning before two thirds of its life are over."""
     held = authority.identity("web-1", start=0 * DAYS, end=DAYS / 2)
     made = memory_agent(identity=held, checks=folder)
     made.wall = lambda: held.not_before + made.clock.seconds()
@@ -107,7 +107,9 @@ def test_a_renewed_one_is_not_warned_of(memory_agent, folder, authority, logged)
 
 @pytest.mark.parametrize("ahead", [3.0, 30.0, -30.0])
 def test_a_clock_of_ours_that_is_wrong_asks_once_an_hour(memory_agent, folder, authority, ahead, logged):
-    """Each new certificate is due at once by it, or is not valid yet: neither the link nor Helen pays for that."""
+    """An agent whose clock is wrong asks for a certificate once an hour, although each new one seems due or not valid
+    yet.
+    """
     held = authority.identity("web-1")
     made = memory_agent(identity=held, checks=folder)
     made.membership._steady = made.clock.seconds
@@ -129,7 +131,9 @@ def test_a_clock_of_ours_that_is_wrong_asks_once_an_hour(memory_agent, folder, a
 
 @pytest.fixture
 def joining(memory_agent, folder, authority):
-    """An agent whose unit names its first token still, with an expired identity in its folder, or with none."""
+    """Return a function that makes an agent with its first token, and with an expired identity in its folder or with
+    none.
+    """
 
     def make(kept, **settings):
         made = memory_agent(
@@ -162,7 +166,7 @@ def test_a_used_token_gives_way_to_the_certificate_of_before(joining, authority,
 
 @pytest.mark.parametrize("what", ["nothing is kept", "what is kept is damaged", "it was to connect once"])
 def test_a_used_token_and_nothing_to_fall_back_to(joining, authority, what):
-    """The agent ends, as ever."""
+    """An agent with a used token and no identity to go on with ends with status 1."""
     kept = None if what == "nothing is kept" else authority.identity("web-1", start=-37 * DAYS, end=-30 * DAYS)
     made = joining(kept, once=what == "it was to connect once")
     if what == "what is kept is damaged":
@@ -189,7 +193,7 @@ def test_a_fresh_token_is_taken_before_the_old_certificate(joining, authority):
 
 @pytest.fixture
 def forgotten(memory_agent, folder, authority):
-    """An agent with a good certificate and the token that it was started with."""
+    """Return an agent with a good certificate and the token that it was started with."""
     held = authority.identity("web-1")
     made = memory_agent(
         identity=held, checks=folder, join=f"{authority.sha256}.secret", insecure_plaintext=False, name="web-1"
@@ -217,7 +221,9 @@ def test_a_forgotten_agent_joins_anew_with_its_token(forgotten, authority):
 
 
 def test_a_revoked_agent_tries_its_token_once_an_hour(forgotten, logged):
-    """It is refused, and the certificate of before stays: an operator may take the revocation back."""
+    """A revoked agent tries its token once an hour and keeps its certificate, because an operator may take the
+    revocation back.
+    """
     made, held = forgotten, forgotten.membership.identity
     refuse(made.meet_in_clear())
     refuse(made.meet_in_clear())
@@ -244,7 +250,7 @@ def test_other_ends_of_a_connection_use_no_token(forgotten):
 
 
 def test_without_a_token_there_is_none_to_try(memory_agent, folder, authority):
-    """Each dial shows the certificate."""
+    """An agent without a token shows its certificate at each dial."""
     held = authority.identity("web-1")
     made = memory_agent(identity=held, checks=folder, insecure_plaintext=False)
     for _ in range(3):

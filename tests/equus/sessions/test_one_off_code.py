@@ -1,4 +1,4 @@
-"""Orders to run code that is in no set: who may give them, for whom, how often, and what is left of them."""
+"""Test orders to run one-off code: who may give them, for whom, how often, and what is left of them."""
 
 import json
 
@@ -20,7 +20,7 @@ EMPTY = m.Schedule(1, b"[]")
 
 @pytest.fixture
 def pinned(memory_agent):
-    """An agent called `web-1` that has pinned Anna's key, and a Helen of version 2."""
+    """Return a function that makes an agent `web-1` with Anna's key pinned, and a Helen of version 2."""
 
     def make(**settings):
         made = memory_agent(name="web-1", **settings)
@@ -54,7 +54,7 @@ def refused(made, blob):
 
 
 def test_an_order_runs_once(pinned):
-    """The signed code with the signed arguments, as pushed code, with a memory that ends with it."""
+    """An order runs its signed code with its signed arguments once, as pushed code, and keeps no state."""
     made = pinned()
     assert ask(made, order(made)) == []
     [run] = made.runner.running
@@ -71,7 +71,9 @@ def test_an_order_runs_once(pinned):
 
 
 def test_an_order_that_has_run_is_known_after_a_restart(pinned, memory_agent):
-    """Its id is on disk before it runs; when it has expired it is forgotten."""
+    """The id of an order is on disk before it runs, so that it is refused after a restart, and goes once it has
+    expired.
+    """
     made = pinned()
     ask(made, order(made))
     made.runner.running[0].finish()
@@ -92,7 +94,7 @@ def set_clock(made, at):
 @pytest.mark.parametrize("restarted", [False, True])
 @pytest.mark.parametrize(("life", "ahead"), [(300.0, 301.0), (300.0, 4e8), (86_400.0, 86_401.0), (7_200.0, 9e5)])
 def test_a_clock_that_was_ahead_lets_no_order_run_twice(pinned, life, ahead, restarted):
-    """Another order came while it was ahead, so the first was forgotten; it is still good when the clock is right."""
+    """A clock that was ahead lets no order run twice, although the first order seemed expired when another one came."""
     made = pinned()
     now = made.wall()
     first = order(made, 1, life=life)
@@ -122,7 +124,7 @@ def test_a_memory_that_is_damaged_lets_no_old_order_in(pinned, tmp_path):
 
 
 def test_an_order_that_cannot_be_noted_does_not_run(pinned):
-    """A disk that is full: it would run again after a restart."""
+    """An order whose id cannot be stored, as on a full disk, does not run: it could run again after a restart."""
     made = pinned()
     (made.state / "once.json").mkdir()
     assert "can't be stored on this host's disk" in refused(made, order(made))
@@ -137,13 +139,13 @@ def test_an_order_that_cannot_be_noted_does_not_run(pinned):
     ],
 )
 def test_orders_that_are_not_followed(pinned, changed, why):
-    """By a stranger's key, for another agent, too late."""
+    """An order by another key, for another agent or after its end is refused."""
     made = pinned()
     assert why in refused(made, order(made, **changed))
 
 
 def test_an_order_by_label(pinned):
-    """The agent's own labels count."""
+    """An order for a label is followed by an agent that has this label."""
     made = pinned()
     assert ask(made, order(made, on=("role=w*",))) == []
 
@@ -170,7 +172,7 @@ def test_an_agent_with_a_folder_of_its_own(pinned, folder):
 
 
 def test_an_agent_without_pinned_keys(memory_agent):
-    """Nobody could have signed anything for it."""
+    """An agent without pinned keys refuses each order, since no key could have signed one for it."""
     made = memory_agent(name="web-1")
     made.helen = made.meet()
     made.helen.say(EMPTY)
@@ -178,7 +180,7 @@ def test_an_agent_without_pinned_keys(memory_agent):
 
 
 def test_what_is_no_order_is_refused(pinned):
-    """Arguments that fit any other check."""
+    """Arguments of another check are no order, and are refused as malformed."""
     assert "malformed" in refused(pinned(), b'{"path": "/"}')
 
 
@@ -191,7 +193,7 @@ def test_a_helen_of_version_1_has_no_such_check(memory_agent):
 
 
 def test_an_order_can_be_cancelled(pinned):
-    """As any check."""
+    """An order can be cancelled as any check."""
     made = pinned()
     ask(made, order(made), 5)
     [result] = made.helen.say(m.Cancel(5))
@@ -199,7 +201,7 @@ def test_an_order_can_be_cancelled(pinned):
 
 
 def test_an_order_is_given_up_while_it_is_noted(pinned):
-    """It is answered at once, and does not run when the disk is done."""
+    """An order that is cancelled while its id is written is answered at once, and does not run afterwards."""
     made = pinned()
     written = []
 
@@ -231,7 +233,7 @@ def test_a_fault_of_our_own_is_an_answer(pinned, monkeypatch):
 
 
 def test_only_so_many_are_remembered(pinned, monkeypatch):
-    """Beyond, further ones are refused rather than old ones forgotten."""
+    """Beyond the most orders that are remembered, further ones are refused, instead of forgetting old ones."""
     monkeypatch.setattr("equus.sessions.one_off_code.MOST_ORDERS", 1)
     made = pinned()
     ask(made, order(made))

@@ -1,4 +1,4 @@
-"""When an agent asks for certificates: the first, the next, and the keys that it lacks; what it does with refusals."""
+"""Test when an agent asks for certificates and for the keys that it lacks, and what it does with refusals."""
 
 import datetime
 import json
@@ -45,7 +45,9 @@ def csr_in(request):
 
 @pytest.mark.adversary(23)
 def test_a_certificate_is_renewed_when_two_thirds_are_over(agent, folder, authority):
-    """On the open connection, at the next look; never twice at once; shown from the next connection on."""
+    """A certificate is renewed on the open connection after two thirds of its life, never twice at once, and shown from
+    the next connection on.
+    """
     held = authority.identity("web-1")
     made = agent(held, checks=folder)
     helen = made.meet()
@@ -65,7 +67,7 @@ def test_a_certificate_is_renewed_when_two_thirds_are_over(agent, folder, author
 
 
 def test_a_renewal_that_is_not_answered(agent, folder, authority):
-    """It is given up, and asked for again once Helen answers: a late answer brings no certificate, and does no harm."""
+    """A renewal without an answer is given up and asked for again later, and a late answer changes nothing."""
     held = authority.identity("web-1")
     made = agent(held, checks=folder)
     made.wall = lambda: held.not_after - 60
@@ -145,7 +147,7 @@ def test_a_token_that_is_refused_ends_the_agent(memory_agent, folder, authority)
 
 
 def test_a_refused_token_is_said_with_the_name_that_was_asked_for(memory_agent, folder, authority):
-    """The host's own, if nobody has said another: that is how a token for another name is found out."""
+    """A refused token is explained with the name that was asked for, so that a token for another name is found."""
     made = memory_agent(checks=folder, join=f"{authority.sha256}.secret", insecure_plaintext=False, name="web-7")
     helen = made.meet_in_clear()
     helen.say_bytes(b"error not-enrolled\n")
@@ -154,7 +156,7 @@ def test_a_refused_token_is_said_with_the_name_that_was_asked_for(memory_agent, 
 
 
 def test_whoever_connects_once_asks_for_nothing_more(agent, folder, authority):
-    """Neither a certificate nor code, whose answers would come to nobody and be complained of."""
+    """An agent that connects once asks neither for a certificate nor for code."""
     held = authority.identity("web-1")
     made = agent(held, once=True)
     made.wall = lambda: held.not_after - 60
@@ -171,7 +173,7 @@ def test_whoever_connects_once_asks_for_nothing_more(agent, folder, authority):
     ],
 )
 def test_what_helen_says_last_is_explained(agent, folder, authority, error, sentence):
-    """With the next step, where there is one."""
+    """The last error of Helen is explained with the next step, if there is one."""
     made = agent(authority.identity("web-1"), checks=folder)
     helen = made.meet()
     helen.say_bytes(f"error {error}\n".encode())
@@ -182,7 +184,7 @@ def test_what_helen_says_last_is_explained(agent, folder, authority, error, sent
 
 
 def named(tmp_path, authority, **life):
-    """Settings that name three files, and the identity in them."""
+    """Return settings that name three files, and write the identity into them."""
     certificate, key = authority.agent("web-1", **life)
     paths = {}
     for name, content in (("certificate", certificate), ("key", key), ("ca", authority.pem)):
@@ -193,7 +195,7 @@ def named(tmp_path, authority, **life):
 
 
 def test_the_files_that_were_named_count(tmp_path, authority):
-    """And the keys beside them are pinned, as `helen certificate` writes them."""
+    """The files that the settings name are used, and the signing keys beside them are pinned."""
     state = tmp_path / "state"
     state.mkdir()
     settings = named(tmp_path, authority)
@@ -219,7 +221,9 @@ def test_a_renewed_certificate_of_the_same_name_wins(tmp_path, authority):
 
 
 def test_an_identity_makes_a_token_needless_until_it_expires(tmp_path, authority):
-    """So the same command line serves for ever; and a token revives a machine that slept too long."""
+    """A valid identity counts before a token and the token once it has expired, so that one command line serves
+    always.
+    """
     store = IdentityStore(tmp_path)
     identity = authority.identity("web-1")
     store.save(identity)
@@ -231,7 +235,7 @@ def test_an_identity_makes_a_token_needless_until_it_expires(tmp_path, authority
 
 
 def test_half_a_token_is_refused_before_anything_is_dialled(tmp_path, authority):
-    """Even if it isn't needed now: it would be when the certificate has expired."""
+    """Half a token stops the start, even if it is not needed yet."""
     store = IdentityStore(tmp_path)
     store.save(authority.identity("web-1"))
     with pytest.raises(StartRefused, match="this is not a token"):
@@ -239,6 +243,6 @@ def test_half_a_token_is_refused_before_anything_is_dialled(tmp_path, authority)
 
 
 def test_nothing_at_all_is_refused(tmp_path):
-    """With both ways out of it."""
+    """Without an identity and a token the start is refused with both ways to get one."""
     with pytest.raises(StartRefused, match=r"helen token.*--certificate"):
         choose_identity(Settings((parse_server("h"),), tmp_path), IdentityStore(tmp_path), 0.0)

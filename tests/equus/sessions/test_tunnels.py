@@ -106,7 +106,7 @@ def test_the_load_report_names_the_kinds_and_what_programs_say(memory_agent, fol
 
 
 def test_a_change_of_the_policy_ends_the_tunnels(memory_agent, folder):
-    """Another [shell] ends them with the reason; a change elsewhere in the policy leaves them alone."""
+    """Another [shell] in the policy ends the tunnels with the reason, and a change elsewhere leaves them alone."""
     agent = memory_agent(checks=folder)
     program = agent.agent.programs["ssh"] = Program()
     helen = agent.meet()

@@ -1,4 +1,4 @@
-"""The host key: made once, for its owner alone; signed so that nobody in between can show another one."""
+"""Test the host key: it is made once, for its owner alone, and signed so that no server in between can show another."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from equus_protocol.host_key import fault, sign
 
 
 def test_made_once(tmp_path: Path) -> None:
-    """The same at each start, readable by its owner alone, and named as ssh-keygen names it."""
+    """The host key is the same at each start, readable by its owner alone, and has the fingerprint that ssh-keygen
+    prints.
+    """
     made = host_key.load(tmp_path)
     assert host_key.load(tmp_path) == made
     assert (tmp_path / host_key.FILE).stat().st_mode & 0o777 == 0o600
@@ -26,7 +28,7 @@ def test_made_once(tmp_path: Path) -> None:
 
 
 def test_files_that_are_none(tmp_path: Path) -> None:
-    """One that others can read, one of another kind: a sentence, and no new key in its place."""
+    """A host key that others can read, or of another kind, is refused and not replaced."""
     host_key.load(tmp_path)
     os.chmod(tmp_path / host_key.FILE, 0o644)
     with pytest.raises(ValueError, match="can be read by others"):

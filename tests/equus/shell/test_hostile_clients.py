@@ -1,4 +1,4 @@
-"""Clients of the SSH server that mean harm, before a login and after one: what they get, and what it costs the host."""
+"""Test hostile clients of the SSH server, before a login and after one: what they get, and what they cost the host."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def offered(stage: Door) -> dict[str, list[str]]:
 
 
 def test_only_methods_that_are_good_today(stage: Door) -> None:
-    """No compression, which makes a gibibyte of a packet before anybody has logged in; no SHA-1, MD5 or CBC."""
+    """The server offers neither compression, which unpacks a small packet to a gibibyte, nor SHA-1, MD5 or CBC."""
     found = offered(stage)
     assert found["compression ctos"] == found["compression stoc"] == ["none"]
     assert all(name.endswith("-ctr") for name in found["ciphers ctos"])
@@ -66,7 +66,7 @@ def test_noise_before_a_login(stage: Door, said: bytes) -> None:
 
 
 def test_a_destination_that_takes_nothing_costs_no_memory(stage: Door) -> None:
-    """Nor does a client that takes nothing of a destination that sends at full speed."""
+    """A destination that takes nothing costs no memory, and neither does a client that takes nothing."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(PATIENCE)
         words = stage.ssh("-W", f"127.0.0.1:{listener.getsockname()[1]}")
@@ -103,7 +103,7 @@ def flood(descriptor: int, data: bytes = bytes(65_536)) -> None:
 
 
 def test_packets_without_an_end_before_a_login(stage: Door) -> None:
-    """Each is answered, and nobody reads the answers: the server reads no more, and its memory stays."""
+    """Packets without an end before a login do not let memory grow, although the client reads no answer."""
     packet = struct.pack(">IBB", 12, 10, 192) + bytes(10)  # of a kind that there is not
     with socket.create_connection(("127.0.0.1", stage.port), PATIENCE) as client:
         client.sendall(b"SSH-2.0-x\r\n")
@@ -129,16 +129,14 @@ def test_a_client_that_reads_nothing_can_not_stay(tmp_path: Path) -> None:
 
 
 def test_what_a_login_may_not_ask_for(stage: Door) -> None:
-    """The caller's agent and display, and a port of this host that leads to the caller; its variables but for a few."""
+    """A login gets neither the caller's agent and display, nor a port of this host that leads to the caller."""
     assert stage.run("-A", "echo ${SSH_AUTH_SOCK:-none} ${DISPLAY:-none}").stdout == b"none none\n"
     done = stage.run("-R", "0:127.0.0.1:1", "-o", "ExitOnForwardFailure=yes", "true")
     assert (done.returncode, done.stdout) == (255, b"")
 
 
 def test_the_keys_of_the_server_are_out_of_reach(tmp_path: Path) -> None:
-    """They are out of the reach of a person who is not root: the host key, the settings and the memory of the server,
-    what it has open.
-    """
+    """A user who is not root cannot read the host key, the settings, the memory or the open files of the server."""
     with door(tmp_path) as stage:
         command = (
             "/bin/sh", "-c", "p=$PPID; for file in mem maps environ fd/3; do cat /proc/$p/$file >/dev/null 2>&1 && echo"
@@ -149,7 +147,7 @@ def test_the_keys_of_the_server_are_out_of_reach(tmp_path: Path) -> None:
 
 
 def test_a_client_that_says_nothing(stage: Door) -> None:
-    """It has no process any more once it is gone."""
+    """A client that says nothing and goes leaves no process."""
     with socket.create_connection(("127.0.0.1", stage.port), PATIENCE) as client:
         assert client.recv(3) == b"SSH"
         process = stage.processes[-1]

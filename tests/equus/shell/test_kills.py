@@ -37,7 +37,9 @@ def descriptors() -> set[str]:
 
 
 def test_fifty_kills(tmp_path: Path) -> None:
-    """Ten sessions at once, each with a terminal, a child that has left its session, and one that ignores SIGHUP."""
+    """Fifty kills of client and server leave no process, with ten sessions at once that hold a terminal, a detached
+    child and a stubborn one.
+    """
     (tmp_path / "stubborn").write_text(STUBBORN)
     before = descriptors()
     with door(tmp_path) as stage:

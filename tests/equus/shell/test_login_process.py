@@ -40,7 +40,7 @@ def test_an_end_by_a_signal_without_a_name(stage: Door) -> None:
 
 
 def test_what_was_asked_for_is_handed_on_as_it_is(tmp_path: Path) -> None:
-    """Bytes that are no UTF-8, to the one command that a policy lets run."""
+    """The one command that a policy allows gets the requested command as it came, also with bytes that are no UTF-8."""
     with door(tmp_path) as stage:
         stage.settings = evolve(stage.settings, command=("/bin/sh", "-c", 'printf %s "$SSH_ORIGINAL_COMMAND"'))
         words = [os.fsencode(word) for word in stage.ssh()] + [b"caf\xe9"]
@@ -68,7 +68,7 @@ def test_a_terminal_that_is_given_up(stage: Door, tmp_path: Path) -> None:
 
 
 def test_nothing_of_the_server_is_open_on_a_terminal(stage: Door) -> None:
-    """Neither the connection nor the other end of the terminal."""
+    """A program on a terminal has neither the connection nor the other end of the terminal open."""
     with terminal(stage, "ls /proc/self/fd | tr '\\n' ,; echo .") as seen:
         seen.wait_for(b".\r\n")
         assert seen.said.endswith(b"0,1,2,3,.\r\n"), "the last one is the folder that ls reads"
@@ -78,7 +78,7 @@ def test_nothing_of_the_server_is_open_on_a_terminal(stage: Door) -> None:
 
 
 def test_the_modes_of_the_clients_terminal(stage: Door) -> None:
-    """The key that erases, and UTF-8, as OpenSSH sends them."""
+    """The terminal has the modes that OpenSSH sends: the key that erases, and UTF-8."""
     with terminal(stage, "stty -a | tr '\\n' ' '; echo .", ("erase", "^H", "iutf8", "-ixany")) as seen:
         seen.wait_for(b" .\r\n")
         assert b"erase = ^H;" in seen.said

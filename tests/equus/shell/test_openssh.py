@@ -1,4 +1,4 @@
-"""OpenSSH's own programs against the server of one connection: what people do, and every way in which it ends."""
+"""Test OpenSSH's own programs against the server of one connection: what people do, and every way in which it ends."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.integration
 
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
-    """One for all tests that leave it as it is."""
+    """Yield one server for all tests that leave it as it is."""
     with door(tmp_path_factory.mktemp("ssh"), forward=True) as made:
         yield made
 
@@ -31,7 +31,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
 
 
 def test_a_command(stage: Door) -> None:
-    """Output, errors and exit status apart; eight bits both ways; few variables go along, and no terminal."""
+    """A command has output, errors and exit status apart, eight bits both ways, few variables, and no terminal."""
     every = bytes(range(256)) * 100
     done = stage.run("cat; echo err >&2; echo $LC_TEST $SECRET $USER $HOME; tty; exit 7", data=every)
     assert (done.returncode, done.stderr) == (7, b"err\n")
@@ -40,7 +40,9 @@ def test_a_command(stage: Door) -> None:
 
 
 def test_much_in_both_directions_at_once(stage: Door) -> None:
-    """More than every window on the way; a program that reads nothing stops the client and is no trouble."""
+    """More data than every window holds goes both ways at once, and a program that reads nothing stops the client
+    alone.
+    """
     data = os.urandom(6_000_000)
     assert stage.run("cat", data=data).stdout == data
     assert stage.run("sleep 1; exit 5", data=data).returncode == 5
@@ -90,7 +92,7 @@ def test_a_terminal(stage: Door) -> None:
 
 
 def test_forwarding(stage: Door, tmp_path: Path) -> None:
-    """Where the policy allows it a connection goes on from the host; where it doesn't, OpenSSH says so."""
+    """A connection is forwarded from the host where the policy allows it, and OpenSSH reports the refusal otherwise."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         words = ["-W", f"127.0.0.1:{port}"]
@@ -114,7 +116,9 @@ def test_forwarding(stage: Door, tmp_path: Path) -> None:
 
 
 def test_who_is_not_let_in(stage: Door, tmp_path: Path) -> None:
-    """A key that is not in the file, a user that is not in the policy; a host key that is not the one that is known."""
+    """A key that is not in the file and a user that is not in the policy are refused, and a wrong host key is
+    noticed.
+    """
     stranger = keygen(tmp_path / "stranger")
     for more in ({"key": stranger}, {"user": "daemon"}):
         done = stage.run("true", **more)
@@ -132,7 +136,9 @@ def test_who_is_not_let_in(stage: Door, tmp_path: Path) -> None:
 
 
 def test_a_certificate_and_another_user_with_one_command(tmp_path: Path) -> None:
-    """The program runs as that user, with its groups and none of root's, and sees what was asked for."""
+    """The one command runs as the user of the certificate, with its groups and none of root's, and sees the requested
+    command.
+    """
     ca = keygen(tmp_path / "ca")
     access = Access(("nobody",), None, f"{ca}.pub")
     command = (
@@ -188,7 +194,7 @@ sleep 1000
 
 @pytest.mark.parametrize("victim", ["ssh", "server", "agent", "inner supervisor", "outer supervisor", "told"])
 def test_no_process_is_left(tmp_path: Path, victim: str) -> None:
-    """Whichever side is killed: neither what ignores SIGHUP nor what has left its session and its parent goes on."""
+    """No process is left whichever side is killed, neither one that ignores SIGHUP nor one that left its session."""
     (tmp_path / "stubborn").write_text(STUBBORN)
     with door(tmp_path) as stage:
         ssh = stage.ssh(f"bash {tmp_path}/stubborn")
@@ -220,7 +226,9 @@ exec sleep 1000
 
 
 def test_a_program_hears_of_the_end_once(tmp_path: Path) -> None:
-    """It may be saving what somebody has written: a second signal would interrupt that."""
+    """A program gets one signal at the end of a connection, since it may be saving and a second one would
+    interrupt it.
+    """
     (tmp_path / "saves").write_text(SAVES)
     with door(tmp_path) as stage:
         with subprocess.Popen(stage.ssh(f"exec bash {tmp_path}/saves"), stdout=subprocess.PIPE) as process:

@@ -1,4 +1,4 @@
-"""Which key opens what: files of keys, certificates of a CA, and all that is nearly one."""
+"""Test which key opens which account: files of keys, certificates of a CA, and keys that are nearly right."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def blob(path: Path) -> bytes:
 
 
 def certificate(folder: Path, ca: Path, *more: str, principals: str = "ops,root", name: str = "user") -> bytes:
-    """A certificate for a new key, as bytes; it is good for an hour around NOW unless `more` says otherwise."""
+    """Return a certificate for a new key as bytes; it is good for an hour around NOW unless `more` says otherwise."""
     key = keygen(folder / f"{name}-{time.monotonic_ns()}")
     when = [] if "-V" in more else ["-V", "20260101000000Z:20300101000000Z"]
     words = ["ssh-keygen", "-q", "-s", str(ca), "-I", "anna", "-z", "7", *when, *more]
@@ -33,7 +33,7 @@ def certificate(folder: Path, ca: Path, *more: str, principals: str = "ops,root"
 
 @pytest.fixture
 def keys(tmp_path: Path) -> Path:
-    """A file with comments, a key of another kind, one with options, and a good one."""
+    """Write a file with comments, a key of another kind, one with options, and a good one, and return its folder."""
     for name in ("good", "limited", "other"):
         keygen(tmp_path / name)
     lines = ["# people", "", (tmp_path / "good.pub").read_text().strip(), "ssh-ed25519 not-base64", "ssh-ed25519",
@@ -43,7 +43,7 @@ def keys(tmp_path: Path) -> Path:
 
 
 def test_a_key_of_the_file(keys: Path) -> None:
-    """It opens for the users of the policy alone; another key, one with options, and no key at all open nothing."""
+    """A key of the file opens the users of the policy alone; another key, one with options and no key open none."""
     access = Access(("ops", "root"), str(keys / "keys"))
     good = blob(keys / "good")
     assert permit(access, "ops", good, NOW) == Permit(fingerprint(good), good)
@@ -82,7 +82,9 @@ def test_a_file_that_others_can_write_opens_nothing(keys: Path) -> None:
 
 
 def test_certificates(tmp_path: Path) -> None:
-    """One of the CA, for this user and this time, with what its extensions allow; and each way of not being that."""
+    """A certificate of the CA opens for its user and time with what its extensions allow, and any other certificate
+    opens nothing.
+    """
     ca, other = keygen(tmp_path / "ca"), keygen(tmp_path / "other")
     access = Access(("ops", "web"), None, f"{ca}.pub")
     good = certificate(tmp_path, ca)

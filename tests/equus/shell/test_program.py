@@ -27,7 +27,7 @@ class Stream:
 
 
 class Stage:
-    """The program of an agent, whose processes start when the test says so."""
+    """Run the program of an agent, whose processes start when the test says so."""
 
     def __init__(self, state: Path, monkeypatch: pytest.MonkeyPatch, text: str = POLICY) -> None:
         monkeypatch.setattr("os.geteuid", lambda: 0)
@@ -71,7 +71,9 @@ def test_the_shares_of_those_that_are_open(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_process_that_can_not_be_joined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where no descriptor is left the tunnel is closed and the process ended; then there is room again."""
+    """A process for which no descriptor is left is ended and its tunnel closed, and its place is free once it has
+    ended.
+    """
     stage = Stage(tmp_path, monkeypatch)
 
     def exhausted(*_: Any) -> None:
@@ -92,7 +94,7 @@ def test_a_process_that_can_not_be_joined(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_a_thousand_attempts_in_a_minute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A Helen that was taken over costs this host OPENINGS processes in that time, and no more."""
+    """A Helen that was taken over costs this host OPENINGS processes in OPENINGS_SECONDS, and no more."""
     stage = Stage(tmp_path, monkeypatch)
     started = 0
     for _ in range(1_000):
@@ -111,7 +113,9 @@ def test_a_thousand_attempts_in_a_minute(tmp_path: Path, monkeypatch: pytest.Mon
     ("", 30 * 86_400.0), (f'{POLICY}record = true\nkeep = "2d"\n', 172_800.0),
 ])  # fmt: skip
 def test_old_recordings_are_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, kept: float) -> None:
-    """At the start and each hour, with the time of the policy of then; a fault of the disk ends nothing."""
+    """Old recordings are removed at the start and each hour by the time that the policy keeps them, also after a fault
+    of the disk.
+    """
     stage = Stage(tmp_path, monkeypatch, text)
     assert stage.calls == []
     stage.clock.advance(0)
@@ -123,7 +127,7 @@ def test_old_recordings_are_looked_for(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_names_that_helen_says_are_one_safe_line() -> None:
-    """Whatever it sends."""
+    """A name from Helen is one safe line, whatever bytes it has."""
     assert read_caller(b'{"caller": "a\\u001b[2J\\nb", "address": "x"}') == "a?[2J?b at x"
     for blob in (b"", b"[]", b"{", b"[" * 100_000, b"1", b'{"other": 1}'):
         assert read_caller(blob) == ""

@@ -31,7 +31,7 @@ MOST = 2**32 - 1
 
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
-    """A host whose one key opens root, and as `recordings` the recordings."""
+    """Yield a host that lets one key in as root, and the same key as `recordings`."""
     folder = tmp_path_factory.mktemp("raw")
     access = Access(("root",), str(folder / "authorized_keys"), None, str(folder / "id.pub"))
     with door(folder, access=access) as made:
@@ -40,7 +40,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
 
 @pytest.fixture
 def client(stage: Door) -> Iterator[RawClient]:
-    """One that has logged in."""
+    """Yield a client that has logged in."""
     made = RawClient(stage.port)
     made.log_in("root", stage.key)
     yield made
@@ -49,7 +49,7 @@ def client(stage: Door) -> Iterator[RawClient]:
 
 @pytest.fixture(params=["root", "recordings"])
 def anybody(request: pytest.FixtureRequest, stage: Door) -> Iterator[RawClient]:
-    """A person who has logged in, and an auditor."""
+    """Yield a client that has logged in, once as a person and once as an auditor."""
     made = RawClient(stage.port)
     made.log_in(request.param, stage.key)
     yield made
@@ -57,7 +57,7 @@ def anybody(request: pytest.FixtureRequest, stage: Door) -> Iterator[RawClient]:
 
 
 def wait_until_blocked(server: int, most: int) -> None:
-    """Until the one program of a server writes no more and both sleep, for ten looks; the server within its memory."""
+    """Wait until the only program of a server writes no more and both sleep, and check the server's memory."""
     [program] = children(server)
     until = time.monotonic() + PATIENCE
     quiet, before = 0, b""
@@ -108,7 +108,7 @@ def test_channels_without_an_end(anybody: RawClient) -> None:
 
 
 def test_a_channel_that_is_closed_before_its_output_was_taken(stage: Door, client: RawClient) -> None:
-    """It is closed on both sides, and its program ends: the client wants no more of it."""
+    """A channel that the client closes before it took the output is closed on both sides, and its program ends."""
     [before] = [children_of(server_of(stage.processes[-1]))]
     for number in range(12):  # more than there may be at once
         answer, channel = client.open(number, 100, 32_768)
@@ -140,7 +140,9 @@ def test_one_login_for_each_connection(stage: Door, client: RawClient) -> None:
 
 
 def test_keys_are_changed_after_a_login(stage: Door, client: RawClient) -> None:
-    """As often as the client likes; before it once, and what is asked for after a change is answered."""
+    """A client may change keys after a login as often as it likes, gets its answers afterwards, and is cut if it does
+    so before.
+    """
     for number in range(3):
         client.is_secure = False
         client.sendKexInit()
@@ -156,7 +158,9 @@ def test_keys_are_changed_after_a_login(stage: Door, client: RawClient) -> None:
 
 
 def test_a_program_waits_while_keys_are_changed(stage: Door, client: RawClient) -> None:
-    """It is blocked as long as the client likes, for what it writes would wait in the server; then it goes on."""
+    """A program is blocked while keys are changed, so that its output does not fill the server's memory, and goes on
+    afterwards.
+    """
     server = server_of(stage.processes[-1])
     before = resident(server)
     _, channel = client.open(0, MOST, 32_768)
@@ -178,7 +182,9 @@ def test_a_program_waits_while_keys_are_changed(stage: Door, client: RawClient) 
 
 @pytest.mark.parametrize("size", [0, 9, 32_768])
 def test_what_waits_for_a_change_of_keys(size: int) -> None:
-    """It is counted in bytes, with what a packet takes beside them; a client is cut when they are too many."""
+    """Packets that wait for a change of keys are counted with their overhead, and a client is cut when they are too
+    many.
+    """
     server, wire = Transport(), StringTransport()
     server.transport = wire
     server.currentEncryptions = transport.SSHCiphers(*[b"none"] * 4)
@@ -210,7 +216,7 @@ def test_packets_behind_the_end(stage: Door, tmp_path: Path) -> None:
 
 
 def test_a_login_has_its_time(tmp_path: Path) -> None:
-    """From the first byte on: a client that says nothing, and one that only changes keys, go as one without a key."""
+    """The time for a login counts from the first byte on, and cuts a client that says nothing or only changes keys."""
     with door(tmp_path, login=2.0) as stage:
         with socket.create_connection(("127.0.0.1", stage.port), PATIENCE) as silent:
             heard = b""
@@ -223,7 +229,7 @@ def test_a_login_has_its_time(tmp_path: Path) -> None:
 
 
 def test_a_login_ends_its_time(stage: Door) -> None:
-    """Nobody who is in is cut by it: one second later than the time a client without a login has gone."""
+    """A login ends the time that a client has for it, and a client without a login is cut by it."""
     blob = Key.fromFile(str(stage.key)).public().blob()
     for is_in, ends in ((False, [b"nobody has logged in within 60 s"]), (True, [])):
         clock, said = Clock(), Said()
@@ -236,7 +242,7 @@ def test_a_login_ends_its_time(stage: Door) -> None:
 
 
 class Said:
-    """A connection that keeps the reasons for which it was ended."""
+    """Stand in for a connection, and keep the reasons for which it was ended."""
 
     def __init__(self) -> None:
         self.reasons: list[bytes] = []

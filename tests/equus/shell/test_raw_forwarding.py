@@ -1,4 +1,6 @@
-"""Forwarding that OpenSSH's client never asks for: destinations that there are none of, that never answer, and ends."""
+"""Test forwarding that OpenSSH's client never asks for: impossible destinations, destinations that never answer, and
+ends.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
 
 @pytest.fixture
 def client(stage: Door) -> Iterator[RawClient]:
-    """One that has logged in."""
+    """Yield a client that has logged in."""
     made = RawClient(stage.port)
     made.log_in("root", stage.key)
     yield made

@@ -1,4 +1,4 @@
-"""Sessions that are recorded, by OpenSSH's own programs: what is in the file, who may read it, when one ends."""
+"""Test sessions that are recorded, by OpenSSH's own programs: the file, its readers, and the end of a session."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOST = 64 * 1_048_576  # bytes of all recordings; one connection may take 4 MiB
 
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
-    """A host that records, and lets the key `auditor` read."""
+    """Yield a host that records, and lets the key `auditor` read."""
     folder = tmp_path_factory.mktemp("recorded")
     auditor = keygen(folder / "auditor")
     access = Access(("root",), str(folder / "authorized_keys"), None, f"{auditor}.pub")
@@ -39,7 +39,7 @@ def asked(stage: Door, *words: str, key: Path | None = None) -> subprocess.Compl
 
 
 def newest(stage: Door, command: str | None) -> tuple[dict[str, Any], list[Any]]:
-    """The row of the newest recording of a command, and its lines, as the auditor gets them."""
+    """Return the row of the newest recording of a command and its lines, as the auditor gets them."""
     rows = [json.loads(line) for line in asked(stage, "list").stdout.splitlines()]
     row = next(row for row in rows if row["command"] == command)
     shown = asked(stage, "show", row["name"])
@@ -52,7 +52,7 @@ def text(lines: list[Any], code: str) -> str:
 
 
 def test_a_command(stage: Door) -> None:
-    """Its input and both outputs, who had which key, and how it ended."""
+    """The recording of a command has its input, both outputs, the key of the user, and the exit status."""
     done = stage.run("cat; echo err >&2; exit 7", data="grüße\n".encode())
     assert (done.returncode, done.stdout, done.stderr) == (7, "grüße\n".encode(), b"err\n")
     row, lines = newest(stage, "cat; echo err >&2; exit 7")
@@ -119,7 +119,7 @@ def test_who_may_read(stage: Door, tmp_path: Path) -> None:
 
 
 def test_a_session_without_room_ends(stage: Door) -> None:
-    """Nothing goes on that is not recorded; the client is told, and what it has got is in the recording."""
+    """A session whose recording has no more room ends, the client learns why, and the recording has all that it got."""
     command = "yes | head -c 8000000; echo more"
     done = stage.run(command)
     assert done.returncode == 255
@@ -134,7 +134,7 @@ def test_a_session_without_room_ends(stage: Door) -> None:
 
 
 def test_a_recording_as_large_as_may_be_comes_whole(stage: Door) -> None:
-    """More than every window on the way, to a client that reads slowly at first."""
+    """A recording of the largest size comes whole, although it is longer than every window on the way."""
     stage.run("head -c 3000000 /dev/zero | tr '\\0' x")
     row, lines = newest(stage, "head -c 3000000 /dev/zero | tr '\\0' x")
     assert text(lines, "o") == "x" * 3_000_000
@@ -151,7 +151,9 @@ def test_a_recording_as_large_as_may_be_comes_whole(stage: Door) -> None:
 def test_shells_that_let_an_account_do_less(
     shell: str, is_full: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They decide about SFTP, with their own `-c`, and all its bytes are recorded; others get its server alone."""
+    """A restricted shell decides about SFTP itself with `-c`, and all bytes are recorded; a full shell gets the SFTP
+    server alone.
+    """
     (tmp_path / "shells").write_text("# /bin/sync\n/bin/bash\n/opt/fish \n/bin/rbash\n/usr/bin/git-shell\n/bin/true\n")
     monkeypatch.setattr(account, "SHELLS", tmp_path / "shells")
     monkeypatch.setattr(session_channel, "SFTP_SERVERS", (str(tmp_path / "shells"),))
@@ -176,7 +178,9 @@ def test_shells_that_let_an_account_do_less(
 
 
 def test_a_link_to_a_restricted_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is one, whatever its own name is; a host without a list has no full shell."""
+    """A link to a restricted shell is restricted whatever its name is, and a host without a list of shells has no full
+    shell.
+    """
     (tmp_path / "git-shell").touch()
     (tmp_path / "shell").symlink_to(tmp_path / "git-shell")
     (tmp_path / "shells").write_text(f"{tmp_path}/shell\n/bin/bash\n")

@@ -1,4 +1,6 @@
-"""Recordings by themselves: the file, the room that they may take, the list, and the time for which they are kept."""
+"""Test recordings by themselves: the file, the room that they may take, the list, and the time for which they
+are kept.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ def lines(folder: Path) -> list[object]:
 
 
 def test_a_recording_is_an_asciicast(tmp_path: Path) -> None:
-    """A head with size, time, who and from where; events with their times; the last line says how it ended."""
+    """A recording is an asciicast: a head with size, time, user and address, events with their times, and the end as
+    the last line.
+    """
     recording, clock = begin(tmp_path / "r")
     clock.now = 0.5
     recording.input(b"a\xff")
@@ -65,7 +69,7 @@ def test_a_recording_is_an_asciicast(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("kind", "codes"), [("terminal", "oom"), ("command", "ioom"), ("files", "om")])
 def test_what_is_recorded(tmp_path: Path, kind: str, codes: str) -> None:
-    """A terminal's recording has what it showed, so no password; that of SFTP has the log of its server alone."""
+    """The recording of a terminal has what it showed, so no password, and that of SFTP the log of its server alone."""
     recording, _ = begin(tmp_path / "r", kind)
     recording.input(b"secret")
     recording.output(b"out", False)
@@ -137,7 +141,7 @@ def test_the_room_of_all(tmp_path: Path) -> None:
 
 
 def test_they_are_kept_for_their_time(tmp_path: Path) -> None:
-    """By the last event, and no file that is none of them is touched."""
+    """Recordings are removed by the time of their last event, and no other file is touched."""
     names = ["20231114T221320Z-00000000.cast", "20231114T221320Z-00000001.cast", "other.txt"]
     for name in names:
         (tmp_path / name).write_text("x")

@@ -26,7 +26,9 @@ def sequences(records):
 
 
 def test_what_was_added_is_there_until_it_is_forgotten():
-    """In order, at most so many bytes, and one in any case."""
+    """Reports that were added are there in order until they are forgotten, at most so many bytes of them and always
+    one.
+    """
     recent = RecentReports()
     recent.add("a", map(report, range(1, 6)), 1)
     assert sequences(recent.after("a", 0, 10**6)) == [1, 2, 3, 4, 5]
@@ -60,7 +62,7 @@ def test_what_lies_before_a_loss_is_the_spools_to_say():
 
 
 def test_no_more_than_its_bytes_are_held():
-    """The oldest go first; one that is larger than all is not held."""
+    """At most `most` bytes are held: the oldest reports go first, and one that is larger than all is not held."""
     recent = RecentReports(most=3 * (10 + HEADER_SIZE))
     recent.add("a", map(report, range(1, 10)), 1)
     assert (recent.after("a", 5, 10**6), sequences(recent.after("a", 6, 10**6))) == ([], [7, 8, 9])
@@ -84,7 +86,7 @@ class Disk:
 
 
 def run(agent, seconds=1.0):
-    """One run of each entry, its result durable."""
+    """Run each entry once, and make its result durable."""
     agent.clock.advance(seconds)
     for each in list(agent.runner.running):
         each.finish()
@@ -130,7 +132,9 @@ def test_the_disk_is_read_after_a_start_and_no_more_once_that_is_sent(memory_age
 
 
 def test_an_absence_that_memory_bears_costs_no_read_and_a_longer_one_does(memory_agent, folder, monkeypatch):
-    """In both cases each report comes once, in order."""
+    """A short absence costs no read of the disk and a longer one does; in both cases each report comes once, in
+    order.
+    """
     monkeypatch.setattr(spool_thread, "RecentReports", lambda: RecentReports(most=1000))
     agent = memory_agent(checks=folder)
     disk, helen = Disk(agent, monkeypatch), agent.meet()
@@ -155,7 +159,9 @@ def test_an_absence_that_memory_bears_costs_no_read_and_a_longer_one_does(memory
 
 @pytest.mark.parametrize("seed", range(20))
 def test_memory_gives_what_the_disk_gives(tmp_path, monkeypatch, seed):
-    """Whatever was lost on the way: from any sequence, reports of memory are the first of those that the disk gives."""
+    """Reports of memory are the first of those that the disk would give, from any sequence, whatever was lost on the
+    way.
+    """
     chance = random.Random(seed)
     spool, recent = Spool(tmp_path, cap=3_000, segment_size=800), RecentReports(most=1_500)
     honest, found = os.write, 0

@@ -90,7 +90,7 @@ def test_a_torn_tail_is_cut_wherever_it_tore(tmp_path, cut):
 
 
 def test_a_tail_of_zeros_is_cut(tmp_path):
-    """Some file systems grow a file before they fill it."""
+    """A tail of zeros is cut from a segment, because some file systems grow a file before they fill it."""
     filled(tmp_path, 3).close()
     with next(tmp_path.rglob("*.spool")).open("ab") as file:
         file.write(bytes(5_000))
@@ -114,7 +114,7 @@ def test_a_flipped_bit_in_the_middle_becomes_a_gap(tmp_path):
 
 
 def test_a_missing_segment_becomes_a_gap(tmp_path):
-    """Somebody removed a file: said, not passed over."""
+    """A segment that was removed becomes a gap, instead of being passed over."""
     filled(tmp_path, 20, segment_size=600).close()
     first, second, third, *_ = sorted(tmp_path.rglob("*.spool"))
     second.unlink()
@@ -126,7 +126,7 @@ def test_a_missing_segment_becomes_a_gap(tmp_path):
 
 @pytest.mark.adversary(58)
 def test_a_full_spool_drops_the_oldest_and_says_which(tmp_path):
-    """One gap from the first unacked to the last dropped, in the place of what is gone; also after reopening."""
+    """A full spool drops the oldest records and puts one gap in their place, also after reopening."""
     spool = filled(tmp_path, 100, **SMALL)
     records = spool.read(0, 10**6)
     last_lost = records[1].sequence - 1
@@ -139,7 +139,7 @@ def test_a_full_spool_drops_the_oldest_and_says_which(tmp_path):
 
 
 def test_a_gap_that_is_acked_is_forgotten(tmp_path):
-    """Its sequence is the last of those lost, so one ack speaks for all of them."""
+    """The acknowledgement of a gap forgets all that it stands for, because its sequence is the last of those lost."""
     spool = filled(tmp_path, 100, **SMALL)
     gap = spool.read(0, 1)[0]
     spool.acknowledge(gap.sequence)

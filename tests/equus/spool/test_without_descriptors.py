@@ -89,7 +89,9 @@ print(json.dumps({
 
 @pytest.mark.parametrize("left", [0, 1, 2])
 def test_nothing_is_lost_without_descriptors(tmp_path, left):
-    """Each thing that a spool does meets a process that has none: a segment, the cursor, a read, a new spool, a gap."""
+    """A spool loses nothing without descriptors, whatever it does then: a segment, the cursor, a read, a new spool or a
+    gap.
+    """
     done = subprocess.run(
         [sys.executable, "-c", RUN, str(tmp_path / "spool"), str(left)], capture_output=True, text=True, timeout=60
     )
@@ -104,7 +106,9 @@ def test_nothing_is_lost_without_descriptors(tmp_path, left):
 
 
 def test_a_new_spool_for_which_there_is_no_room_is_given_up(tmp_path, monkeypatch):
-    """Its reports would be gaps of a full disk, and the old ones deleted: they stay where they are."""
+    """A new spool without room is given up and the old reports stay, because they would otherwise become gaps of a full
+    disk.
+    """
     spool = Spool(tmp_path, cap=20_000, segment_size=400)
     for number in range(10):
         spool.append("load", b"%d" % number + b"x" * 100)
@@ -176,7 +180,9 @@ def test_it_is_told_once_and_tried_again(tmp_path, monkeypatch, code):
 
 @pytest.mark.parametrize("name", ["current", "acked", "gaps.json"])
 def test_a_spool_that_cannot_be_read_at_a_start_is_not_replaced(tmp_path, monkeypatch, name):
-    """Its name, cursor and gaps are on the disk: a start without descriptors must not begin a new spool over them."""
+    """A spool whose name, cursor or gaps cannot be read at a start raises the error, and no new spool begins
+    over it.
+    """
     spool = Spool(tmp_path)
     spool.append("load", b"{}")
     spool.sync()

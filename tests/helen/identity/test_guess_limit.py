@@ -1,4 +1,4 @@
-"""Tests helen.identity.guess_limit: both sides of each limit."""
+"""helen.identity.guess_limit: both sides of each limit."""
 
 from __future__ import annotations
 

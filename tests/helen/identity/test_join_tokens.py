@@ -1,4 +1,4 @@
-"""Tests tokens of many uses: how often, for which names, as what; and what becomes of the names of ephemeral agents."""
+"""Tokens of many uses: how often, for which names, as what; and what becomes of the names of ephemeral agents."""
 
 from __future__ import annotations
 
@@ -19,16 +19,14 @@ ROLE = {"role": "web", "env": "prod"}
 
 
 def refusal(stage: Any, name: str, token: str, **more: Any) -> str:
-    """Return the reason for which a token gives a name no certificate."""
+    """The reason for which a token gives a name no certificate."""
     with pytest.raises(NotEnrolled) as refused:
         stage.enrol(name, token, **more)
     return str(refused.value.reason)
 
 
 def test_a_token_of_three_uses(stage: Any) -> None:
-    """A token of three uses makes three agents with its labels, and no fourth; the audit has its making
-    and each use.
-    """
+    """It makes three agents with its labels, and no fourth; the audit says what it was made for, and each use."""
     token = stage.token(uses=3, names="asg-*", labels=ROLE, ephemeral=DAY)
     for number in range(3):
         stage.enrol(f"asg-{number}", token)
@@ -82,7 +80,7 @@ def test_many_uses_give_no_name_of_another(stage: Any, now: float) -> None:
 
 
 def test_an_ephemeral_agent_comes_again_with_its_token(stage: Any) -> None:
-    """A container that is started anew has its old name and a new key, but not while that name is connected."""
+    """A container that is started anew has its old name and a new key; not while that name is connected."""
     token = stage.token(uses=3, ephemeral=DAY)
     stage.enrol("pod-0", token)
     stage.authority.enrolment.is_connected = lambda name: name == "pod-0"
@@ -94,7 +92,7 @@ def test_an_ephemeral_agent_comes_again_with_its_token(stage: Any) -> None:
 
 
 def test_an_ephemeral_agent_that_was_revoked_does_not(stage: Any, now: float) -> None:
-    """An ephemeral agent that an operator shut out stays so."""
+    """An agent that was shut out by an operator stays so."""
     token = stage.token(uses=3, ephemeral=DAY)
     stage.enrol("pod-0", token)
     stage.wait(stage.authority.revoke("pod-0", now))
@@ -117,7 +115,7 @@ def test_the_name_of_a_forgotten_ephemeral_agent_is_free(stages: Callable[..., A
 
 
 def test_a_token_of_its_own_makes_it_one_that_is_expected_back(stages: Callable[..., Any], now: float) -> None:
-    """Only a token of the agent's own ends its being ephemeral; changed labels and a restart do not."""
+    """And labels that are changed by an operator, or a restart, change nothing about that."""
     stage = stages()
     stage.enrol("pod-0", stage.token(ephemeral=DAY, labels=ROLE))
     stage.wait(stage.authority.given.change("pod-0", {"role": "db"}, (), now + 1, "anna"))
@@ -164,7 +162,7 @@ def test_no_id_looks_like_an_option(stage: Any, monkeypatch: pytest.MonkeyPatch)
      ({"name": "web-1", "names": "web-*"}, "a pattern of names beside it says nothing")],
 )  # fmt: skip
 def test_terms_that_cannot_be(stage: Any, terms: dict[str, Any], words: str) -> None:
-    """Terms that cannot be are refused with a sentence that has the limit, and no token is made."""
+    """A sentence with the limit, and no token."""
     with pytest.raises(BadRequest, match=words.replace("*", r"\*")):
         stage.token(**terms)
     assert stage.audit() == []

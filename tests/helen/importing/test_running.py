@@ -1,4 +1,4 @@
-"""Tests Debian's sample configuration of Nagios 4, imported, applied to a real Helen, and run by a real agent."""
+"""Debian's sample configuration of Nagios 4, imported, applied to a real Helen, and run by a real agent."""
 
 from __future__ import annotations
 

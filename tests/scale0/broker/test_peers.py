@@ -1,6 +1,4 @@
-"""Tests the directory of peer brokers, rule by rule: which of them serves, which is asked first, and
-what clients hear.
-"""
+"""The directory of peer brokers, rule by rule: which of them serves, which is asked first, and what clients hear."""
 
 from __future__ import annotations
 
@@ -32,7 +30,7 @@ def peers_of(config: BrokerConfig | None = None) -> Peers:
 
 
 def join(peers: Peers, identity: str, state: str = "active", **table: list[int]) -> Session:
-    """Open a channel to a peer with this table, and return its session."""
+    """A channel to a peer with a table."""
     session = Session(("peer", identity.encode()), NO_ORIGIN, S0, "peer", identity, 1.0, 0.0, since=0.0)
     session.worker = Worker(session.address, S0, concurrency=9, peer=identity)
     peers.add(session)

@@ -1,4 +1,4 @@
-"""Tests roles in the files of authorized keys; files that name none are plain peers, as before."""
+"""Roles in the files of authorized keys; files that name none are plain peers, as before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests the values of a configuration at their limits."""
+"""The values of a configuration at their limits."""
 
 from __future__ import annotations
 

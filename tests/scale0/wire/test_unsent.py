@@ -1,6 +1,4 @@
-"""Tests messages that wait for the wire: what is kept, in which order it goes, and the counts that must
-come out even.
-"""
+"""Messages that wait for the wire: what is kept, in which order it goes, and the counts that must come out even."""
 
 from __future__ import annotations
 

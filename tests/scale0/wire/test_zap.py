@@ -1,4 +1,4 @@
-"""Tests ZAP requests, frame by frame, and what is answered."""
+"""ZAP requests, frame by frame, and what is answered."""
 
 from __future__ import annotations
 

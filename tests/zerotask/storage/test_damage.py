@@ -1,6 +1,4 @@
-"""Tests a damaged database: readable rows go on, and the others are put aside and named, whatever part is damaged
-(F64).
-"""
+"""A damaged database: what can be read goes on, what cannot is put aside and named, whatever part is damaged (F64)."""
 
 from __future__ import annotations
 
@@ -41,7 +39,7 @@ def lost_ids(ledger, now):
 
 
 def filled(folder):
-    """Return a store that was ended in order, with tasks, big ones among them, a schedule and a policy."""
+    """A store that was ended in order, with tasks, big ones among them, a schedule and a policy."""
     one = Running(folder)
     one.run(*(submitting(task_id, BIG if number % 40 == 7 else b"[1]") for number, task_id in enumerate(ids())))
     row = Schedule("nightly", "0 3 * * *", "UTC", "m", b"[]", b"{}", False, 1.0)
@@ -153,9 +151,7 @@ def _params_of(task_id):
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_damage_while_no_broker_ran(tmp_path, kind):
-    """Damage is noticed at the start or at the first call that meets it; the old file is kept, and the next start is
-    clean.
-    """
+    """It is noticed at the start or at the first call that meets it; the old file is kept, the next start is clean."""
     filled(tmp_path).end()
     path = tmp_path / "tasks.db"
     kind(path)
@@ -380,9 +376,7 @@ def messages_of(one, *jobs):
 
 @pytest.mark.parametrize("code", CODES)
 def test_each_error_of_the_disk_says_what_is_wrong(tmp_path, monkeypatch, code):
-    """An error of the disk is told to all calls of the transaction that it undoes, here two that wait
-    for the writer.
-    """
+    """To all calls of the transaction that it undoes: here two that wait while the writer is held up."""
     monkeypatch.setattr(writer, "BATCH_SECONDS", 3_600.0)
     one, queued = Running(tmp_path), threading.Event()
     one.store.write(lambda ledger, now: queued.wait(), lambda value, error: None)

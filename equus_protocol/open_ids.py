@@ -1,7 +1,6 @@
 """Refuses messages that use an id which is open, or is not: of checks, of an agent's requests and of tunnels.
 
-Helen chooses the ids of checks and tunnels, the agent those of its requests. equus_protocol/conversation.py says which
-messages open and close an id.
+Helen chooses the ids of checks and tunnels, the agent those of its requests.
 """
 
 from __future__ import annotations
@@ -21,17 +20,36 @@ MAX_ENROL_BLOB = 65_536  # bytes from a stranger: a token and a request for a ce
 
 
 class OpenIds:
-    """Judge ids of one connection. `outstanding` maps those of unanswered checks to their names, `requests` those of
-    the agent's unanswered requests to the requests; `tunnels` has the open tunnels.
+    """Judge and keep ids of one connection. `outstanding` maps those of unanswered checks to their names, `requests`
+    those of the agent's unanswered requests to the requests; `tunnels` has the open tunnels.
     """
 
-    versions: tuple[int, ...]
-    outstanding: dict[int, str]
-    requests: dict[int, m.AskManifest | m.Fetch | m.Enrol]
-    tunnels: Tunnels
+    __slots__ = ("_versions", "outstanding", "requests", "tunnels")
 
-    def _permit(self, kind: type, values: list[Any]) -> None:
-        """Refuse a line of the remembered kinds that is illegal now; its blob isn't needed to tell."""
+    def __init__(self, versions: tuple[int, ...]) -> None:
+        self._versions = versions  # of the protocol, that this side speaks
+        self.outstanding: dict[int, str] = {}
+        self.requests: dict[int, m.AskManifest | m.Fetch | m.Enrol] = {}
+        self.tunnels = Tunnels()
+
+    def note(self, message: m.Message, ours: bool) -> None:
+        """Open or close the id of a message that was permitted, sent (`ours`) or received."""
+        if isinstance(message, OF_TUNNELS):
+            self.tunnels.note(message, ours)
+        elif isinstance(message, m.Check):
+            self.outstanding[message.message_id] = message.name
+        elif isinstance(message, m.Result):
+            del self.outstanding[message.message_id]
+        elif isinstance(message, REQUESTS):
+            self.requests[message.message_id] = message
+        elif isinstance(message, REPLIES):
+            del self.requests[message.message_id]
+
+    def permit(self, kind: type, values: list[Any]) -> None:
+        """Refuse a line of the remembered kinds that is illegal now; its blob isn't needed to tell.
+
+        Raises RemoteProtocolError, which names the fault.
+        """
         if kind is m.Result:
             message_id, name, _ = values
             if self.outstanding.get(message_id) != name:
@@ -39,7 +57,7 @@ class OpenIds:
         elif kind is m.Check:
             self._permit_check(*values)
         elif kind is m.Hello:
-            if values[0] not in self.versions:
+            if values[0] not in self._versions:
                 raise RemoteProtocolError("unsupported-protocol-version", f"version {values[0]} is not spoken here")
         elif kind in ASKS:
             self._permit_request(kind, values)
@@ -77,8 +95,11 @@ class OpenIds:
         asked = self.requests.get(message_id)
         return type(asked) is ANSWERS[answer] and getattr(asked, "sha256", None) == sha256
 
-    def _permit_ours(self, message: m.Message) -> None:
-        """Refuse a message to the peer by the same rules that `_permit` applies to the peer's messages."""
+    def permit_ours(self, message: m.Message) -> None:
+        """Refuse a message to the peer by the same rules that `permit` applies to the peer's messages.
+
+        Raises LocalProtocolError.
+        """
         if isinstance(message, m.Check):
             if message.message_id in self.outstanding or message.message_id in self.tunnels.open:
                 raise LocalProtocolError(f"check id {message.message_id} is still outstanding")
@@ -88,8 +109,8 @@ class OpenIds:
             if self.outstanding.get(message.message_id) != message.name:
                 raise LocalProtocolError(f"no check {message.name!r} is outstanding as {message.message_id}")
         elif isinstance(message, m.Hello):
-            if message.version not in self.versions:
-                raise LocalProtocolError(f"hello {message.version} is not one of {self.versions}")
+            if message.version not in self._versions:
+                raise LocalProtocolError(f"hello {message.version} is not one of {self._versions}")
         elif isinstance(message, REQUESTS):
             self._permit_our_request(message)
         elif isinstance(message, OF_TUNNELS):

@@ -89,7 +89,7 @@ class Connection(TwistedProtocol):
         self._can_switch = can_switch
         self.conversation = Conversation(Role.EQUUS)
         if trace is not None:
-            self.conversation.trace = trace
+            self.conversation.trace_to(trace)
         self.alive = False  # greeted, and not over
         self.is_accepted = False
         self.is_writable = True

@@ -261,7 +261,7 @@ class AgentConnection(Protocol):
             self.admitted and not self.closing and not self.holds and not self._reading_paused
             and now >= self._busy_until and not owner.contested
         ):  # fmt: skip
-            message = self.conversation.take_known(data)
+            message = self.conversation.usual.take(data)
         if message is None:
             self.dataReceived(data)
             return

@@ -8,10 +8,7 @@ MIB = 1_048_576
 KIB = 1_024
 LIMITS: dict[str, dict[str, float]] = {
     "equus_protocol.codec": {"MAX_LINE": 1024, "MAX_BLOB": 1 * MIB, "MAX_STRING": 255, "MAX_KNOWN": 4096},
-    "equus_protocol.conversation": {
-        "MAX_CHECKS": 64, "MAX_CHECKS_RECEIVED": 1024, "MAX_REQUESTS": 64, "MAX_ENROL_BLOB": 64 * KIB,
-        "TURN_MESSAGES": 256, "TURN_BYTES": 256 * KIB,
-    },
+    "equus_protocol.conversation": {"TURN_MESSAGES": 256, "TURN_BYTES": 256 * KIB},
     "equus_protocol.freshness": {"LIFE": 86_400.0, "SKEW": 86_400.0},
     "equus_protocol.long_text": {"PIECE": 64 * KIB},
     "equus_protocol.manifest": {
@@ -21,6 +18,9 @@ LIMITS: dict[str, dict[str, float]] = {
     "equus_protocol.one_off": {
         "LIFE": 300.0, "MAX_LIFE": 86_400.0, "SKEW": 86_400.0, "MAX_FILES": 64, "MAX_FILES_BYTES": 128 * KIB,
         "MAX_PATTERNS": 64, "MAX_PATTERN": 255,
+    },
+    "equus_protocol.open_ids": {
+        "MAX_CHECKS": 64, "MAX_CHECKS_RECEIVED": 1024, "MAX_REQUESTS": 64, "MAX_ENROL_BLOB": 64 * KIB,
     },
     "equus_protocol.pieces": {"PIECE": 1 * MIB},
     "equus_protocol.plugin_text": {"MAX_WORDS": 4000, "MAX_DIGITS": 300},

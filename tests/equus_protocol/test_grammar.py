@@ -8,8 +8,9 @@ import pytest
 
 from equus_protocol import messages as m
 from equus_protocol.codec import FORMS, INT_MAX, INT_MIN, MAX_BLOB, MAX_KNOWN, MAX_LINE, MAX_STRING, STRINGS, encode
-from equus_protocol.conversation import MAX_CHECKS, MAX_CHECKS_RECEIVED, MAX_REQUESTS, Conversation, Role
+from equus_protocol.conversation import Conversation, Role
 from equus_protocol.errors import SLUGS, LocalProtocolError, RemoteProtocolError
+from equus_protocol.open_ids import MAX_CHECKS, MAX_CHECKS_RECEIVED, MAX_REQUESTS
 
 
 def agreed(role: Role = Role.HELEN, version: int = 2) -> Conversation:

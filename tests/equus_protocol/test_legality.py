@@ -11,8 +11,9 @@ import pytest
 
 from equus_protocol import messages as m
 from equus_protocol.codec import FORMS, encode
-from equus_protocol.conversation import LEGAL, Conversation, Role, State
+from equus_protocol.conversation import Conversation, Role, State
 from equus_protocol.errors import LocalProtocolError, RemoteProtocolError
+from equus_protocol.legality import LEGAL
 
 PAGE = Path(__file__).parents[2] / "docs" / "protocol.rst"
 MESSAGES = (m.Error, *(form.kind for form in FORMS))

@@ -45,7 +45,7 @@ class Play:
     def __init__(self, role: Role) -> None:
         self.ours = Conversation(role)
         self.trace: list[str] = []
-        self.ours.trace = self.trace.append
+        self.ours.trace_to(self.trace.append)
 
     def step(self, text: str) -> None:
         sign, _, rest = text.partition(" ")

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from equus_protocol import codec, conversation
+from equus_protocol import codec, conversation, open_ids
 from equus_protocol import messages as m
 from equus_protocol.codec import FORMS, Role, read_id, read_int
 from equus_protocol.conversation import Conversation
@@ -54,8 +54,8 @@ def test_ints(text: str, value: int) -> None:
 def test_limits() -> None:
     """The limits of the protocol are those of docs/protocol.rst, which agents of other makers keep."""
     assert (codec.MAX_LINE, codec.MAX_BLOB, codec.MAX_STRING) == (1_024, 1_048_576, 255)
-    assert (conversation.MAX_CHECKS, conversation.MAX_CHECKS_RECEIVED, conversation.MAX_REQUESTS) == (64, 1_024, 64)
-    assert conversation.MAX_ENROL_BLOB == 65_536
+    assert (open_ids.MAX_CHECKS, open_ids.MAX_CHECKS_RECEIVED, open_ids.MAX_REQUESTS) == (64, 1_024, 64)
+    assert open_ids.MAX_ENROL_BLOB == 65_536
     assert conversation.VERSIONS == (1, 2)
 
 

@@ -47,7 +47,8 @@ def known(is_short: bool) -> Conversation:
     ours.feed(b"hello 2 kit\n")
     ours.next_message()
     ours.outstanding.update({1: "disk", 2: "load", 999_999_999: "s"})
-    ours.trace = None if is_short else lambda line: None
+    if not is_short:
+        ours.trace_to(lambda line: None)
     return ours
 
 
@@ -84,7 +85,7 @@ def by_records(ours: Conversation, chunks: list[bytes]) -> list[Any]:
     """Return the same as `outcome`, with each chunk that is one message of known words read as a record."""
     found: list[Any] = []
     for chunk in chunks:
-        message = ours.take_known(chunk)
+        message = ours.usual.take(chunk)
         if message is None:
             found += outcome(ours, [chunk], 256, 262_144)
             if isinstance(found[-1], dict):
@@ -157,7 +158,8 @@ def test_hanging_up_in_the_middle_of_a_turn() -> None:
 def test_calls_of_a_message(line: bytes, calls: int) -> None:
     """Three Python functions run for each message of known words, which is what makes the way short."""
     ours = known(True)
-    ours.outstanding = dict.fromkeys(range(1, 101), "disk")
+    ours.outstanding.clear()
+    ours.outstanding.update(dict.fromkeys(range(1, 101), "disk"))
     ours.feed(b"".join(line % number for number in range(1, 101)))
     counted = 0
 

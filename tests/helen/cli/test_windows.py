@@ -39,7 +39,7 @@ SCOPES = [
 
 @pytest.mark.parametrize(("fields", "cells"), SCOPES)
 def test_a_scope_is_shown_as_narrow_as_it_is(fields: dict[str, Any], cells: list[str]) -> None:
-    """Names, labels and the matchers of Alertmanager's tools. (J5)"""
+    """A window's scope is shown with its names, labels, matchers and exact checks (J5)."""
     assert downtimes.scope_cells(window(**fields)) == cells
 
 

@@ -30,7 +30,7 @@ documents = st.fixed_dictionaries(
 
 
 class OneSeries:
-    """Numbers that nobody looks at."""
+    """Give each series the same number."""
 
     def number(self, *_: Any) -> int:
         return 1

@@ -158,7 +158,7 @@ def test_great_rows_close_their_own_wal(start: Callable[..., Running]) -> None:
 
 
 def test_nobody_is_held_for_duplicates(start: Callable[..., Running]) -> None:
-    """Records that were there already have no batch of their own, but when all are done with there is one."""
+    """Duplicates have no batch of records, but one that tells when the journal is not behind any more."""
     running = start(Limits(records_behind=5))
     for number in range(1, 4):
         running.journal.append(entry(number))

@@ -131,7 +131,7 @@ def test_a_record_inside_a_blob_is_not_believed() -> None:
 
 
 def test_blocks_of_an_older_wal_are_not_believed() -> None:
-    """Records of another file (another salt) behind our last one are a tail."""
+    """Records of another WAL, with another salt, behind the last one are a damaged tail."""
     data, _ = wal(entry(1))
     old = encode(entry(2), 2, salt=1)
     assert list(scan(data + old))[1:] == [Tail(len(data), len(data) + len(old), torn=False)]

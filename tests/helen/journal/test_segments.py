@@ -84,7 +84,7 @@ def test_a_row_with_nothing_in_it(start: Callable[..., Running]) -> None:
 
 
 def test_the_schema_on_disk(start: Callable[..., Running]) -> None:
-    """Names, types and nullability are what docs/results.rst promises."""
+    """Segments and series have the schema of docs/results.rst on disk, and are compressed by ZSTD."""
     running = start(Limits(results_per_segment=1))
     running.journal.append(entry(1))
     running.journal.change("flap", {}, "web1", "cpu")

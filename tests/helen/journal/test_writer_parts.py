@@ -131,7 +131,7 @@ def change(kind: str = "link") -> Change:
 
 
 def test_a_group_is_acked_and_then_handed_over(stage: Any) -> None:
-    """Numbers go on over records of all kinds that are new; acks come first, alone."""
+    """A group's acks come alone and first, then its new records of all kinds, after one write and one sync."""
     one = stage()
     assert one.turn(entry(1), change(), entry(1), entry(2), Floor("web1", "s2", 5), entry(1, spool="helen"))
     assert [(len(batch.acks), [record.at for record in batch.records]) for batch in one.batches] == [

@@ -25,7 +25,7 @@ from helen.library.check_folder import (
 
 
 def test_what_is_read(tmp_path: Path) -> None:
-    """Checks and libraries; tests, hidden files and an editor's leavings are none."""
+    """Checks and libraries are read; tests, hidden files, editors' backups and other types are not."""
     for name in ("lib", "tests"):
         (tmp_path / name).mkdir()
     for name in ("a.lua", "lib/b.lua", "tests/a.lua", ".c.lua", "#d.lua", "e.lua~", "f.txt"):

@@ -113,7 +113,7 @@ def test_a_back_test_counts_in_spark(
 def test_the_last_minutes_are_cut(
     spark: Any, new_history: Any, take_in: Any, tmp_path: Path, answers: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Sums of five minutes are as many as checks and minutes: the driver gets so many, and one that tells of more."""
+    """The driver gets at most MOST_ROWS sums of five minutes and one more, by which a note says that there are more."""
     lake = lake_of(new_history, take_in, tmp_path, 3)
     whole = recent.rollup(spark, lake, DAYS[0], choose(lake))
     assert (len(whole.rows), whole.notes) == (24, [])

@@ -65,7 +65,7 @@ def test_rows_come_by_name_and_day_and_as_often_as_they_are_read() -> None:
 @settings(deadline=None, max_examples=50)
 @given(some.permutations(range(9)), some.sets(some.integers(1, 8)), some.integers(1, 9))
 def test_rows_are_in_order_wherever_parts_end(order: list[int], cuts: set[int], at_once: int) -> None:
-    """Names are in another order than numbers, and the driver reads a few rows at a time."""
+    """Rows are in the order of names and days, wherever parts end and however many are read at once."""
     names = {number: ("web", f"check{place}") for number, place in enumerate(order)}
     parts = [np.array(range(*ends), np.int32) for ends in itertools.pairwise([0, *sorted(cuts), 9])]
     rows = DayRows(DAYS, parts, names)

@@ -52,7 +52,7 @@ def test_banners(line: str) -> None:
 
 @pytest.mark.parametrize("line", TRUE_WORDS)
 def test_true_words(line: str) -> None:
-    """Errors and warnings of Spark, of Java and of Python's workers."""
+    """An error or a warning of Spark, Java or Python's workers is no banner."""
     assert not is_banner(line.encode() + b"\n")
 
 

@@ -131,7 +131,7 @@ def lake(store: Store, request: pytest.FixtureRequest) -> Iterator[Lake]:
 
 @pytest.fixture
 def impatient(store: Store) -> Iterator[None]:
-    """Requests that are made once alone. Stores that were opened so are forgotten: other tests have patience."""
+    """Make each request once alone, and forget the stores opened so, since other tests retry."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(stores, "ATTEMPTS", 1)
         patched.setattr(stores, "RETRY_SECONDS", 1.0)

@@ -69,7 +69,7 @@ READERS: dict[str, Callable[[Path, Any], tuple[Any, ...]]] = {
 
 @pytest.mark.parametrize("name", READERS)
 def test_readers_agree(lake: Lake, spark: Any, name: str) -> None:
-    """Sums over m5, h1 and d1 are the same, because no row is there that doesn't count."""
+    """Each reader gets the same sums over m5, h1 and d1, without a row twice."""
     rows = lake.rows("m5")
     expected = (
         sum(row["n"] for row in rows if row["metric"]),

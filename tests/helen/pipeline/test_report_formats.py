@@ -31,7 +31,7 @@ REPORT = Report(
 
 
 def test_text_is_a_table() -> None:
-    """Numbers to the right, and nothing that moves the cursor."""
+    """A report as text is a table with numbers to the right, and has no control characters."""
     assert render(REPORT, "text").splitlines() == [
         "check                  percent  why",
         "web1/disk               99.5 %  stale 60 s",

@@ -34,7 +34,7 @@ def seen_of(limit: tuple[str, ...] | None) -> int:
 
 @pytest.mark.parametrize("limit", LIMITS, ids=str)
 def test_labels(fleet: Fleet, limit: tuple[str, ...] | None) -> None:
-    """100 values of a label that each agent has of its own are told; all agents of a role are counted."""
+    """Labels are counted in turns over the agents in sight, and at most 100 values of one are told."""
     request = asked([])
     answer, sizes = fleet.follow(rows.list_labels(fleet.parts(limit), request))
     told = json.loads(answer)["labels"]
@@ -45,7 +45,7 @@ def test_labels(fleet: Fleet, limit: tuple[str, ...] | None) -> None:
 @pytest.mark.parametrize("query", [{}, {"on": "a1*"}, {"on": "nobody"}], ids=str)
 @pytest.mark.parametrize("limit", LIMITS, ids=str)
 def test_metrics(fleet: Fleet, limit: tuple[str, ...] | None, query: dict[str, str]) -> None:
-    """A limit to all agents has the figures of agents as a caller without one gets them."""
+    """Metrics of agents are written in turns, and a limit to all agents gives the figures of no limit."""
     written = list[bytes]()
     parts = fleet.parts(limit or ("*",))
     _, sizes = fleet.follow(metrics.get_metrics(parts, asked(written, query)))
@@ -58,7 +58,7 @@ def test_metrics(fleet: Fleet, limit: tuple[str, ...] | None, query: dict[str, s
 
 @pytest.mark.parametrize("limit", LIMITS, ids=str)
 def test_metrics_of_checks_and_results(fleet: Fleet, limit: tuple[str, ...] | None) -> None:
-    """The picked rows are sorted in a thread, which is this one here, so that the last turn may see all of them."""
+    """Metrics of checks and results pick rows in turns, and sort them in a thread, which is this one here."""
     for begin in (metrics.get_check_metrics, results.list_results):
         _, sizes = fleet.follow(begin(fleet.parts(limit), asked([], {"on": "a*5"})))
         assert max(sizes[:-2]) <= MOST, sizes
@@ -67,7 +67,7 @@ def test_metrics_of_checks_and_results(fleet: Fleet, limit: tuple[str, ...] | No
 
 @pytest.mark.parametrize("limit", LIMITS, ids=str)
 def test_drain_and_rollouts(fleet: Fleet, limit: tuple[str, ...] | None) -> None:
-    """Connected agents are counted: here none is."""
+    """Drains and rollouts count connected agents in turns."""
     answer, sizes = fleet.follow(get_drain(fleet.parts(limit), asked([])))
     assert json.loads(answer)["agents"] == 0 and max(sizes) <= MOST
     parts = fleet.parts(limit)
@@ -89,7 +89,7 @@ def test_the_overview(fleet: Fleet, limit: tuple[str, ...] | None, monkeypatch: 
 
 @pytest.mark.parametrize("limit", LIMITS, ids=str)
 def test_targets_of_a_question(fleet: Fleet, limit: tuple[str, ...] | None) -> None:
-    """The targets are those of all patterns; none fits, none is asked. A revoked one is not asked either."""
+    """The targets of a query are those of all patterns without revoked agents, and none is a problem."""
     caller = Caller("token:db", frozenset(("operate",)), on=limit)
     fleet.roster.agents["a1"].revoked_at = 5.0
     found, sizes = fleet.follow(targets_of(fleet.parts(limit), caller, ["a1*", "role=r1"]))
@@ -101,7 +101,7 @@ def test_targets_of_a_question(fleet: Fleet, limit: tuple[str, ...] | None) -> N
 
 @pytest.mark.parametrize("limit", LIMITS, ids=str)
 def test_many_checks_to_acknowledge(fleet: Fleet, limit: tuple[str, ...] | None) -> None:
-    """Nothing is known of any: each of them is refused, and agents out of sight are looked at in turns as well."""
+    """Many checks to acknowledge are judged in turns, and each unknown one is refused."""
     keys = [(name, "disk") for name in fleet.roster.agents]
     parts = fleet.parts(limit)
     found, sizes = fleet.follow(many_acks._sort(parts, keys, lambda state: None, parts.visible(OWNER)))
@@ -110,7 +110,7 @@ def test_many_checks_to_acknowledge(fleet: Fleet, limit: tuple[str, ...] | None)
 
 
 def test_names_in_sight_are_those_of_the_sight(fleet: Fleet) -> None:
-    """Also those that no agent has: by a pattern of names they may be seen, by a label they can't."""
+    """Names in sight are those of the sight, also of missing agents: a pattern of names may show them, a label not."""
     for limit in (("role=r1",), ("a1*", "gone-*")):
         sight = Sight(limit, fleet.roster.agents)
         is_seen, sizes = fleet.follow(names_in_sight(fleet.roster.agents, sight))
@@ -121,7 +121,7 @@ def test_names_in_sight_are_those_of_the_sight(fleet: Fleet) -> None:
 
 
 def test_agents_that_come_meanwhile_are_another_requests(fleet: Fleet) -> None:
-    """And one that goes is still told of: it was there."""
+    """Agents in sight are those of the begin of the request, without later ones and with those that left meanwhile."""
     done, agents = list[Any](), fleet.roster.agents
     Deferred.fromCoroutine(agents_in_sight(agents.values(), Sight(("*",), agents))).addCallback(done.append)
     fleet.clock.advance(1.0)

@@ -1,4 +1,4 @@
-"""The HTTP API over a real Unix socket and real TCP: who may, what is refused and how, what is answered."""
+"""Tests the HTTP API over a real Unix socket and real TCP: access, refusals, and answers."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def web(fleet: Running) -> Web:
 
 
 def test_the_unix_socket_is_for_its_owner(fleet: Running) -> None:
-    """Its mode is the guard; no token is asked for."""
+    """The Unix socket is for its owner by its mode, and needs no token."""
     assert (fleet.state / "control.sock").stat().st_mode & 0o777 == 0o600
     assert ask(fleet, "GET", "/api/v1/status").status == 200
 
 
 def test_tcp_asks_for_the_token(web: Web, fleet: Running) -> None:
-    """A file that only its owner reads; whatever else is given is refused in the same words."""
+    """TCP needs the token of a file that only its owner reads, and any other credential gets the same 401."""
     assert (fleet.state / "web.token").stat().st_mode & 0o777 == 0o600
     assert web.ask("GET", "/api/v1/status").status == 200
     for wrong in ("", "Bearer", "Bearer x", web.token, f"Basic {web.token}", f"Bearer {web.token}x", "Bearer \xff"):
@@ -40,7 +40,7 @@ def test_tcp_asks_for_the_token(web: Web, fleet: Running) -> None:
 
 
 def test_no_version_for_strangers(web: Web) -> None:
-    """No answer says what serves it, neither to a probe nor to nonsense."""
+    """No answer names the program that serves it, neither to a probe nor to nonsense."""
     for method, path in (("GET", "/livez"), ("GET", "/nothing"), ("POST", "/login"), ("OPTIONS", "*"), ("GET", "*")):
         connection = http.client.HTTPConnection(web.host, int(web.port), timeout=60)
         connection.request(method, path)
@@ -57,7 +57,7 @@ def test_no_version_for_strangers(web: Web) -> None:
      ("evil.example", 421), ("localhost.evil.example", 421), ("", 421), ("x@evil.example", 400)],
 )  # fmt: skip
 def test_only_under_our_names(web: Web, host: str, status: int) -> None:
-    """A page of somebody else's can point a name of its own at this machine."""
+    """A request under a foreign Host is refused, since a foreign name may point at this machine."""
     assert web.ask("GET", "/api/v1/status", host=host).status == status
 
 
@@ -70,7 +70,7 @@ def test_only_under_our_names(web: Web, host: str, status: int) -> None:
     ],
 )  # fmt: skip
 def test_no_answer_is_taken_for_another_type(web: Web, method: str, path: str, status: int) -> None:
-    """Each says what it is, and that a browser shall not guess (F75)."""
+    """Each answer forbids the browser to guess its type (F75)."""
     connection = http.client.HTTPConnection(web.host, int(web.port), timeout=60)
     connection.request(method, path, None, {"authorization": f"Bearer {web.token}"})
     answer = connection.getresponse()
@@ -147,7 +147,7 @@ def test_problems(fleet: Running, method: str, path: str, body: Any, problem: tu
 
 @pytest.mark.parametrize("chunked", [False, True])
 def test_a_body_that_is_too_large(fleet: Running, chunked: bool) -> None:
-    """Announced, or growing: refused before all of it is here."""
+    """A body that is too large, announced or growing, is refused before all of it has arrived."""
     with control(fleet) as connection:
         head = "transfer-encoding: chunked" if chunked else f"content-length: {MAX_BODY + 1}"
         sent = f"POST /api/v1/push HTTP/1.1\r\nhost: localhost\r\n{head}\r\n\r\n".encode()
@@ -161,7 +161,7 @@ def test_a_body_that_is_too_large(fleet: Running, chunked: bool) -> None:
 
 
 def test_a_body_of_just_the_size(fleet: Running) -> None:
-    """It is read, in a thread, and judged."""
+    """A body of just the largest size is read in a thread and judged."""
     filler = MAX_BODY - len(json.dumps({"text": ""}))
     answer = ask(fleet, "PUT", "/api/v1/assignments", {"text": "x" * filler})
     assert answer.problem[:2] == (400, "assignments refused")
@@ -171,7 +171,7 @@ def test_a_body_of_just_the_size(fleet: Running) -> None:
 
 
 def test_agents(fleet: Running) -> None:
-    """All, or those that fit; an answer to none is an empty list."""
+    """`/agents` lists the agents that fit the patterns, or none."""
     (agent,) = ask(fleet, "GET", "/api/v1/agents?on=web-1").json["agents"]
     assert (agent["name"], agent["connected"], agent["labels"], agent["protocol"]) == (
         "web-1", True, {"role": "web"}, 2
@@ -184,7 +184,7 @@ def test_agents(fleet: Running) -> None:
 
 
 def test_one_agent(fleet: Running) -> None:
-    """With its files, results and schedule."""
+    """`/agents/NAME` has the agent's files, results and schedule."""
     agent = wait_until(lambda: (found := ask(fleet, "GET", "/api/v1/agents/web-1").json)["results"] and found, "result")
     assert agent["files"]["pulse.lua"]["state"] == "active"
     assert "pulse" in {result["check_id"] for result in agent["results"]}
@@ -192,7 +192,7 @@ def test_one_agent(fleet: Running) -> None:
 
 
 def test_results_since(fleet: Running) -> None:
-    """It returns those that came since the newest one that was shown."""
+    """`/results?since=` returns the results newer than that time."""
     seen = ask(fleet, "GET", "/api/v1/results").json["results"][-1]["received"]
 
     def newer() -> Any:
@@ -202,14 +202,14 @@ def test_results_since(fleet: Running) -> None:
 
 
 def test_status(fleet: Running) -> None:
-    """All in all."""
+    """`/status` counts the connected agents and has no trouble or fault."""
     status = ask(fleet, "GET", "/api/v1/status").json
     assert status["agents"]["connected"] == 1
     assert (status["journal"]["trouble"], status["store"]["trouble"], status["assignments"]["fault"]) == (None,) * 3
 
 
 def test_the_history_needs_a_lake(fleet: Running) -> None:
-    """Beside this Helen no pipeline has run: Helen says what to do, and its status knows of none."""
+    """Without a lake the history is refused with the next step, and the status has no pipeline."""
     status, title, detail = ask(fleet, "GET", "/api/v1/history?agent=web-1&check=pulse").problem
     assert (status, title) == (409, "no history")
     assert "pip install 'helen-equus[spark]'" in detail or "`helen pipeline run" in detail
@@ -217,7 +217,7 @@ def test_the_history_needs_a_lake(fleet: Running) -> None:
 
 
 def test_a_question(fleet: Running) -> None:
-    """A line for the number of targets, then one for each."""
+    """A query answers with a line for the number of targets, and then one for each."""
     answer = ask(fleet, "POST", "/api/v1/runs", {"check": "pulse", "on": "web-1", "args": {"word": "ünd"}})
     first, target = (json.loads(line) for line in answer.raw.splitlines())
     assert (answer.kind, first) == ("application/x-ndjson", {"targets": 1})
@@ -225,7 +225,7 @@ def test_a_question(fleet: Running) -> None:
 
 
 def test_whoever_asked_hangs_up(fleet: Running) -> None:
-    """Nobody is asked in vain: the question is over."""
+    """A query ends when its caller hangs up."""
 
     def open_questions() -> int:
         return ask(fleet, "GET", "/api/v1/status").json["questions"]
@@ -238,7 +238,7 @@ def test_whoever_asked_hangs_up(fleet: Running) -> None:
 
 
 def test_a_dry_push_over_tcp(web: Web) -> None:
-    """Judged and not published."""
+    """A dry push over TCP is judged with its plan of rings, and not published."""
     before = web.ask("GET", "/api/v1/push").json["version"]
     body = json.dumps({"files": {"new.lua": pulse("x")}, "dry_run": True}).encode()
     answer = web.ask("POST", "/api/v1/push", body)

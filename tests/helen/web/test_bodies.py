@@ -1,4 +1,4 @@
-"""Bodies as typed values: each field by its reader, its default where it is missing, and one sentence for a fault."""
+"""Tests bodies as typed values: each field by its reader, its default if missing, and one sentence for a fault."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ONES = ",".join(["1"] * MAX_BODY_PARTS)  # one part more with the bracket around
     ids=["as many as may be", "in a string", "behind a quote that is escaped"],
 )  # fmt: skip
 def test_a_body_of_many_parts(text: str) -> None:
-    """What stands in strings is no part, however it is escaped."""
+    """A body has parts outside of strings only, however its strings are escaped."""
     assert json_value(text.encode()) == json.loads(text)
 
 
@@ -55,7 +55,7 @@ def test_a_body_of_too_many_parts_is_refused(text: str) -> None:
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=20,
 ))  # fmt: skip
 def test_great_bodies_are_read_as_small_ones_are(value: Any) -> None:
-    """Only the calls differ: one of ours for each number, at which threads take turns."""
+    """A great body is read to the same value as a small one."""
     text = json.dumps(value)
     assert json_value(text.encode() + b" " * AT_ONCE) == json_value(text.encode()) == value
 
@@ -67,7 +67,7 @@ def test_odd_numbers_and_keys_of_great_bodies(text: str) -> None:
 
 @pytest.mark.parametrize("raw", ["[1]".encode("utf-16"), b"[1", b"\xff", b"[" * 20_000, b"[" + b"1" * 5_000 + b"]"])
 def test_what_is_no_great_body(raw: bytes) -> None:
-    """UTF-16 is read where it is small: of a great one the parts could not be counted."""
+    """A great body that is no JSON in UTF-8 is refused, since the parts of UTF-16 could not be counted."""
     with pytest.raises(Problem, match="the body is no JSON") as refused:
         json_value(raw + b" " * AT_ONCE if raw[:1] != b"\xff" else raw + " ".encode("utf-16-le") * AT_ONCE)
     assert refused.value.status == 400
@@ -96,7 +96,7 @@ LEAST = {"name": "web", "on": "*"}
 
 
 def test_defaults_and_values() -> None:
-    """A missing field has its default; what a client sends becomes what the code works with."""
+    """A missing field has its default, and a given one becomes the value that the code uses."""
     body = read_as(Everything, LEAST)
     assert (body.name, body.on, body.ttl, body.others, body.dry_run) == ("web", ["*"], 60.0, None, False)
     given: dict[str, Any] = {"ttl": "2m", "others": ["a", "b"], "sticky": 1, "remove": "x.lua", "unknown": 1}
@@ -122,7 +122,7 @@ def test_defaults_and_values() -> None:
     ],
 )  # fmt: skip
 def test_a_fault_is_told(given: dict[str, Any], said: str) -> None:
-    """By the name of the field, with what it takes."""
+    """A wrong field is refused by its name, with the values that it takes."""
     with pytest.raises(Problem) as caught:
         read_as(Everything, LEAST | given)
     assert (caught.value.status, caught.value.title) == (400, "bad request")
@@ -130,6 +130,6 @@ def test_a_fault_is_told(given: dict[str, Any], said: str) -> None:
 
 
 def test_what_must_be_there() -> None:
-    """A field without a default is missed by its own sentence."""
+    """A missing field without a default is refused by its own sentence."""
     with pytest.raises(Problem, match="`on` is a name"):
         read_as(Everything, {"name": "web"})

@@ -1,4 +1,4 @@
-"""/metrics/checks of a real Helen with a real agent: what an entry exports, for as long as it is true."""
+"""Tests /metrics/checks of a real Helen with a real agent: an entry's exports, for as long as they are true."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ OPEN = "application/openmetrics-text; version=1.0.0"
 
 @pytest.mark.integration
 def test_what_an_entry_exports(tmp_path: Path) -> None:
-    """Nothing without `export`; promtool finds no fault; a limited token sees its agents; one that is away is gone."""
+    """An entry exports nothing without `export`; promtool accepts the page, a limited token sees its agents, an
+    absent agent is gone."""
     (tmp_path / "checks").mkdir()
     (tmp_path / "checks" / "figures.lua").write_text(METRICS)
     helen = Running(tmp_path).up()

@@ -1,4 +1,4 @@
-"""Tests that the notes of a check reach people: in the schedule, explanations, figures and pages."""
+"""Tests that the notes of a check are in the schedule, explanations, figures and pages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WANTED = {"runbook": "https://wiki.example.org/a/pulse", "owner": "storage", "no
 
 @pytest.mark.integration
 def test_table_and_assignment_reach_people(tmp_path: Path) -> None:
-    """The assignment wins, and what it leaves out is that of the table; agents are sent nothing of it."""
+    """Notes of the assignment replace those of the check's table field by field, and agents are not sent them."""
     (tmp_path / "checks").mkdir()
     (tmp_path / "checks" / "pulse.lua").write_text(NOTED)
     helen = Running(tmp_path).up()
@@ -59,7 +59,7 @@ def alert(notes: CheckNotes) -> Alert:
 
 
 def test_messages_have_them_as_text_and_as_fields() -> None:
-    """One line each; a message of an older Helen, which waits in the store, is read as well."""
+    """A message has notes as lines of text and as fields, and an older message without them is read."""
     noted = alert(CheckNotes("https://h/x", "storage", "one\n\x1btwo"))
     message = Message("i", "g", "c", "r", {}, 6.0, (noted,), frozenset({noted.key}))
     lines = list(message_text.lines(message, ""))

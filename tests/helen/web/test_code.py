@@ -1,4 +1,4 @@
-"""Authors have drafts judged without publishing them, and read published code by its hash."""
+"""Tests that drafts are judged without publishing them, and that published code is read by its hash."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def lint(fleet: Running, files: Any, tests: Any = None, **more: Any) -> Answer:
 
 
 def test_a_draft_is_judged_and_nothing_is_published(fleet: Running) -> None:
-    """The table, with what its arguments are, and each fault with its line; the folder stays as it is."""
+    """A draft is judged with its table and each fault's line, and neither the folder nor the set changes."""
     before, files = fleet.client.get(f"{V1}/checks"), sorted(path.name for path in fleet.checks.iterdir())
     good = lint(fleet, {"new.lua": pulse("x", "5m")}).json
     assert good["files"]["new.lua"]["problems"] == [] and good["tests"] == []
@@ -41,7 +41,7 @@ def test_a_draft_is_judged_and_nothing_is_published(fleet: Running) -> None:
 
 @pytest.mark.parametrize(("said", "is_ok"), [("x", True), ("y", False)])
 def test_recorded_tests_are_run(fleet: Running, said: str, is_ok: bool) -> None:
-    """Each has its name, and what differs from what was expected."""
+    """The recorded tests of a draft are run, each with its name and the difference to the expected value."""
     answer = lint(fleet, {"new.lua": pulse()}, {"new.lua": TEST.format(said)}).json
     (test,) = answer["tests"]
     assert (test["file"], test["name"], test["ok"], test["line"]) == ("tests/new.lua", "says it", is_ok, 1)
@@ -60,19 +60,19 @@ def test_recorded_tests_are_run(fleet: Running, said: str, is_ok: bool) -> None:
     ],
 )
 def test_what_can_not_be_judged(fleet: Running, body: Any, status: int) -> None:
-    """A sentence says why; names become paths, so they are held to their form."""
+    """A draft with a bad name, type or size is refused, since names become paths."""
     assert Web(fleet).ask("POST", f"{V1}/checks/lint", json.dumps(body).encode()).problem[0] == status
 
 
 def test_text_of_any_bytes_is_judged(fleet: Running) -> None:
-    """Nul, bytes that are no UTF-8 and a megabyte's worth of nesting are faults of the file, not of Helen."""
+    """A draft of any bytes is judged, and a fault of the text is one of the file."""
     for text in ("\x00", "\udcff return {}", "return " + "{" * 100_000, "\x1bLua"):
         answer = lint(fleet, {"new.lua": text})
         assert answer.status == 200 and answer.json["files"]["new.lua"]["problems"], repr(text[:20])
 
 
 def test_published_code_is_read_by_its_hash(fleet: Running) -> None:
-    """With the versions that have it; what no version has is 404, whatever is asked for."""
+    """Published code is read by its hash with its versions, and an unknown hash is 404."""
     sha256 = hashlib.sha256((fleet.checks / "pulse.lua").read_bytes()).hexdigest()
     web = Web(fleet)
     answer = web.ask("GET", f"{V1}/code/{sha256}")
@@ -83,7 +83,7 @@ def test_published_code_is_read_by_its_hash(fleet: Running) -> None:
 
 
 def test_a_version_that_was_undone_has_its_way_back_listed(tmp_path: Path) -> None:
-    """The way back of a version is made with it, and counts once it is published."""
+    """The set of an undo is listed for its code once it is published."""
     (tmp_path / "checks").mkdir()
     (tmp_path / "checks" / "pulse.lua").write_text(pulse())
     helen = Running(tmp_path).up()

@@ -1,4 +1,4 @@
-"""Pages of long lists: nothing twice, nothing missing, whatever comes and goes between them."""
+"""Tests pages of long lists: nothing twice and nothing missing, whatever comes and goes between them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def asked(**arguments: Any) -> Any:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_what_stays_is_shown_once(seed: int) -> None:
-    """Rows come and go between two pages; those that are there throughout are each shown once, in order."""
+    """Rows that stay over all pages are each shown once and in order, while others come and go."""
     chance = random.Random(seed)
     rows = sorted({f"{chance.randrange(300):03}" for _ in range(80)})
     staying = set(chance.sample(rows, 40))
@@ -40,7 +40,7 @@ def test_what_stays_is_shown_once(seed: int) -> None:
 
 
 def test_everything_without_a_limit() -> None:
-    """And no cursor after the last page, be it full."""
+    """A list without a limit is one page, and no cursor follows the last page, even a full one."""
     rows = ["a", "b", "c"]
     assert read_page(asked(), "rows", (str,)).cut(rows, lambda row: (row,)) == (rows, None)
     assert read_page(asked(limit=3), "rows", (str,)).cut(rows, lambda row: (row,)) == (rows, None)
@@ -74,13 +74,13 @@ def forged(*place: Any) -> str:
     ],
 )
 def test_what_is_refused(arguments: dict[str, Any], filters: list[str], said: str) -> None:
-    """With a way out."""
+    """A wrong limit or cursor is refused with 400 and a sentence."""
     with pytest.raises(Problem, match=said) as caught:
         read_page(asked(**arguments), "rows", (str, float), filters)
     assert caught.value.status == 400
 
 
 def test_a_cursor_is_taken() -> None:
-    """Whole numbers are as good as others where a place is a time."""
+    """A cursor is accepted, with a whole number where a place is a time."""
     assert read_page(asked(cursor=GOOD), "rows", (str, float), ["x"]).after == ("a", 1.5)
     assert read_page(asked(cursor=forged("a", 2)), "rows", (str, float), ["x"]).after == ("a", 2)

@@ -25,14 +25,14 @@ MOST_ANY = 0.05  # of the parameters in helen/web
 
 
 def test_every_module_of_routes_is_gathered() -> None:
-    """A module that is not in MODULES would answer nothing."""
+    """Every module of routes is in MODULES, without which it would answer nothing."""
     folders = ("routes", "access_routes", "foreign_routes", "forward_routes")
     there = {path.stem for folder in folders for path in (ROOT / folder).glob("*.py")} - {"__init__", "registry"}
     assert there == {module.__name__.rpartition(".")[2] for module in MODULES}  # type: ignore[attr-defined]
 
 
 def test_every_route_has_its_row_of_limits() -> None:
-    """helen/web/sight/limits.py says of each route and page how it treats a caller that is limited to some agents.
+    """Each route and page has a row in helen/web/sight/limits.py on callers that are limited to some agents.
 
     `parts.visible(request.caller)` is the test for agents; tests/helen/web/test_limits.py asks every route with it.
     """
@@ -43,7 +43,7 @@ def test_every_route_has_its_row_of_limits() -> None:
 
 @pytest.mark.parametrize("kind", [AgentJson, MeJson, WebTokenJson, SessionJson, LinkJson])
 def test_each_field_of_what_people_trust_is_described(kind: type) -> None:
-    """An agent, the caller, tokens and sessions: who reads of a field in an answer finds it in docs/api.rst."""
+    """Each field of agents, callers, tokens and sessions is described in docs/api.rst."""
     named = set(re.findall(r"\w+", DOCS.read_text()))
     assert get_type_hints(kind).keys() - named == set()
 
@@ -55,7 +55,7 @@ def test_no_route_hides_another() -> None:
 
 
 def test_functions_take_what_their_paths_hold() -> None:
-    """The names in a path are parameters of the function; a declared body comes before them."""
+    """A route's function takes the names in its path as parameters, after a declared body."""
     for route in ROUTES:
         names = list(inspect.signature(route.handler).parameters)
         before = ["parts", "request"] + (["body"] if route.body is not None and route.reads_body else [])
@@ -63,7 +63,7 @@ def test_functions_take_what_their_paths_hold() -> None:
 
 
 def test_the_table_in_the_docs() -> None:
-    """docs/api.rst lists the routes as they are declared: after a change paste the table that this test shows."""
+    """docs/api.rst has the table of the routes as declared; after a change paste the table that this test shows."""
     made = table(ROUTES)
     assert made in DOCS.read_text(), made
 
@@ -79,7 +79,7 @@ def parameters(path: Path) -> list[ast.expr | None]:
 
 
 def test_few_parameters_are_any() -> None:
-    """A function that takes Any tells neither its reader nor mypy what it works with."""
+    """Few parameters are `Any`, which tells neither a reader nor mypy their type."""
     annotations = [each for path in sorted(ROOT.rglob("*.py")) for each in parameters(path)]
     untold = [each for each in annotations if each is None or ast.unparse(each) == "Any"]
     assert len(untold) < MOST_ANY * len(annotations), f"{len(untold)} of {len(annotations)}"

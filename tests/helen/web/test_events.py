@@ -1,4 +1,4 @@
-"""Events of a real Helen, over cuts, a kill and a restart; the command that follows them; and how many may."""
+"""Tests events of a real Helen over cuts, a kill and a restart; the command that follows them; and their number."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HELEN = [sys.executable, "-c", "from helen.cli.main import main; main(prog_name=
 
 
 def test_events_as_they_are_read() -> None:
-    """Comments are nothing, an id alone says how far it has come, and what is cut short is not there."""
+    """A reader of events ignores comments, takes an id alone as a place, and drops an event that is cut short."""
     raw = b'retry: 5\nid: a.1\n\n: here\n\nid: a.2\nevent: ack\ndata: {"x": 1}\n\nid: a.3\nevent: ack\ndata: {'
     assert [event for event in read_events(raw.splitlines(keepends=True)) if event.id] == [
         Event("a.1", "", None), Event("a.2", "ack", {"x": 1})
@@ -52,7 +52,7 @@ def test_events_as_they_are_read() -> None:
     ],
 )  # fmt: skip
 def test_the_gist_of_each_kind(kind: str, document: dict[str, object], text: str) -> None:
-    """A line for people."""
+    """The sentence of an event is a line for people for each kind."""
     assert sentence(kind, document) == text
 
 
@@ -69,13 +69,13 @@ NOW = 1_764_338_400.0  # 2025-11-28 14:00:00 UTC
     ],
 )  # fmt: skip
 def test_since_is_how_long_ago_a_time_or_an_event(since: str | None, begin: float | None, event: str | None) -> None:
-    """A time without a zone is in that of --zone, here an hour ahead of UTC (J13)."""
+    """`--since` takes a span, a time or an event; a time without a zone is in that of --zone (J13)."""
     assert begin_of(since, NOW, ZoneInfo("Europe/Berlin")) == (begin, event)
 
 
 @pytest.mark.parametrize("since", ["yesterday", "1 week", "25:00", "soon:", "15:01h"])
 def test_what_is_no_since_is_refused(since: str) -> None:
-    """With what may be written instead."""
+    """A text that `--since` cannot be is a usage error."""
     with pytest.raises(click.UsageError, match="--since"):
         begin_of(since, NOW, ZoneInfo("Europe/Berlin"))
 
@@ -86,7 +86,7 @@ integration = pytest.mark.integration
 
 
 class Silences:
-    """Changes that can be counted."""
+    """Open silences whose ids are numbered, so that they can be counted."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -100,7 +100,7 @@ class Silences:
 
 @integration
 def test_no_gap_and_no_double_over_a_kill(tmp_path: Path) -> None:
-    """A reader that hangs up at random, a SIGKILL, a restart: every silence is seen once, in order."""
+    """A reader that hangs up at random sees every silence once and in order, over a SIGKILL and a restart."""
     chance, silences, seen = random.Random(4), Silences(), list[str]()
     helen = Running(tmp_path).up()
     last = f"{helen.client.get('/api/v1/states')['at']}"
@@ -144,7 +144,7 @@ def follower(fleet: Running) -> Iterator[Program]:
 
 @integration
 def test_the_command(fleet: Running, follower: Program) -> None:
-    """One event a line, within a second of the change."""
+    """`helen events` prints one event a line as it comes."""
     body = {"kind": "silence", "id": "shown", "agents": ["nobody"], "until": 3e9, "comment": "for the test"}
 
     def shown() -> str:
@@ -158,7 +158,8 @@ def test_the_command(fleet: Running, follower: Program) -> None:
 
 @integration
 def test_changes_of_windows_that_cover_a_check(fleet: Running) -> None:
-    """By patterns, by labels and exactly; those of others are left out with their ends, other kinds are not touched."""
+    """Changes of windows that cover a check are found by patterns, labels and exact keys; other kinds are not
+    filtered."""
     scopes: dict[str, dict[str, Any]] = {
         "names": {"agents": ["web-?"], "checks": ["pul*"]}, "label": {"labels": {"role": "web"}},
         "exact": {"keys": [["web-1", "pulse"], ["web-2", "x"]]}, "other": {"agents": ["web-2"]},
@@ -189,7 +190,7 @@ def test_changes_of_windows_that_cover_a_check(fleet: Running) -> None:
 
 @integration
 def test_past_changes_are_listed(fleet: Running) -> None:
-    """--once prints what is kept and ends, all of it or from an event or a time on; the same without --once follows."""
+    """`--once` prints the kept changes and ends, all or from an event or a time on, in the zone of --zone."""
     ids = [f"past{number}" for number in range(3)]
     for each in ids:
         fleet.client.post("/api/v1/windows", {"kind": "silence", "id": each, "agents": ["nobody"], "until": 3e9})
@@ -216,7 +217,7 @@ def test_past_changes_are_listed(fleet: Running) -> None:
 
 @integration
 def test_since_lists_then_follows(fleet: Running) -> None:
-    """It gives events that were there and those that come: each once."""
+    """`--since` gives past events and then new ones, each once."""
     body = {"kind": "silence", "agents": ["nobody"], "until": 3e9}
     fleet.client.post("/api/v1/windows", {**body, "id": "before"})
     words = [*HELEN, "events", "--state", str(fleet.state), "--kind", "silence", "--output", "json", "--since", "1h"]
@@ -242,14 +243,14 @@ def test_since_lists_then_follows(fleet: Running) -> None:
      ("since=ffffffff.1", 409, "of another Helen"), ("since=x", 409, "of another Helen")],
 )  # fmt: skip
 def test_wrong_questions_about_the_past(fleet: Running, query: str, status: int, said: str) -> None:
-    """Each is said, and no thread is asked."""
+    """A wrong query of past changes is refused with a sentence."""
     problem = ask(fleet, "GET", f"/api/v1/changes?{query}").problem
     assert (problem[0], said in problem[2]) == (status, True), problem
 
 
 @integration
 def test_a_page_of_the_past(fleet: Running) -> None:
-    """Pages of one are the same as one page, and a cursor is good for its own filters alone."""
+    """Pages of one change are the same as one page, and a cursor is good for its own filters alone."""
     whole = fleet.client.get("/api/v1/changes?from=1h&limit=20")
     first = fleet.client.get("/api/v1/changes?from=1h&limit=1")
     second = fleet.client.get(f"/api/v1/changes?from=1h&limit=1&cursor={first['next']}")
@@ -267,7 +268,7 @@ def open_streams(fleet: Running) -> int:
 
 @integration
 def test_a_stream_too_many(fleet: Running) -> None:
-    """It is refused with a time to come back; whoever hangs up makes room."""
+    """A stream above the limit is refused with a time to come back, and a client that hangs up makes room."""
     before = open_streams(fleet)
     with contextlib.ExitStack() as stack:
         answer = None
@@ -285,7 +286,7 @@ def test_a_stream_too_many(fleet: Running) -> None:
 
 @integration
 def test_a_token_has_a_share_of_the_streams(fleet: Running) -> None:
-    """With its sessions; another caller has room still."""
+    """A token has a share of the streams, and another caller has room still."""
     before = open_streams(fleet)
     made = ask(fleet, "POST", "/api/v1/web-tokens", {"name": "loud", "scopes": ["read"]}).json
     web, headers, statuses = Web(fleet), {"authorization": f"Bearer {made['token']}"}, []
@@ -305,7 +306,7 @@ def test_a_token_has_a_share_of_the_streams(fleet: Running) -> None:
 
 @integration
 def test_wrong_filters(fleet: Running) -> None:
-    """Before the stream begins."""
+    """A wrong filter is refused before the stream begins."""
     assert ask(fleet, "GET", "/api/v1/events?kind=x").problem[:2] == (400, "bad request")
     many = "&".join(f"on={number}*" for number in range(101))
     assert ask(fleet, "GET", f"/api/v1/events?{many}").problem[:2] == (400, "bad request")

@@ -1,4 +1,4 @@
-"""Metrics of checks as families: names with units, what clashes, what is too much."""
+"""Tests metrics of checks as families: names with units, clashes and limits."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def left_out(lines: Sequence[str]) -> list[str]:
 
 
 def test_open_metrics_have_help_type_and_unit() -> None:
-    """A counter's family goes without its ending; labels are those of the query API."""
+    """OpenMetrics families have help, type and unit, a counter without its ending, and labels of the query API."""
     disk = exported(
         "web-1", "disk", Metric("used", 91.5, "%", labels={"path": "/"}), Metric("sent", 7.0, "B", "counter")
     )
@@ -47,7 +47,7 @@ def test_open_metrics_have_help_type_and_unit() -> None:
 
 
 def test_only_what_an_entry_exports() -> None:
-    """By name or pattern; a metric without a value is none."""
+    """Only metrics with a value that fit an entry's patterns are exported."""
     metrics = Metric("load1", 1.0), Metric("load5", 2.0), Metric("running", 3.0), Metric("none", None)
     lines = text(exported("a", "load", *metrics, patterns=("load*", "none")))
     assert [line.split("{")[0] for line in lines if line.startswith("check_")] == ["check_load1", "check_load5"]
@@ -55,7 +55,7 @@ def test_only_what_an_entry_exports() -> None:
 
 
 def test_what_clashes_is_counted() -> None:
-    """Another kind of one name, names that differ in odd letters, labels that do."""
+    """Metrics of another kind under one name, or with names or labels that become equal, are left out and counted."""
     lines = text(
         exported("a", "x", Metric("sent", 1.0, "B", "counter"), Metric("sent", 2.0, "B")),
         exported("a", "y", Metric("a b", 1.0), Metric("a-b", 2.0)),
@@ -68,7 +68,7 @@ def test_what_clashes_is_counted() -> None:
 
 
 def test_too_many_are_left_out_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And it is told how many."""
+    """Metrics above the limit are all left out, and counted."""
     assert module.MOST_EXPORTED == 10_000
     monkeypatch.setattr(module, "MOST_EXPORTED", 3)
     few = [exported("a", str(n), Metric("x", 1.0)) for n in range(3)]
@@ -86,10 +86,10 @@ def test_too_many_are_left_out_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> No
     ("read_rate", "B/s", "check_read_rate_bytes_per_second", "bytes_per_second"), ("t", "°C", "check_t_c", "c"),
 ])  # fmt: skip
 def test_names_end_with_their_units(metric: str, unit: str, name: str, word: str) -> None:
-    """As OpenMetrics wants it; a name that has its unit elsewhere keeps it there."""
+    """A family's name ends with its unit, as OpenMetrics wants it, unless the name has the unit elsewhere."""
     assert family_name(metric, unit) == (name, word)
 
 
 def test_names_of_labels() -> None:
-    """Letters, digits and lines, no digit first."""
+    """Names of labels have letters, digits and underscores, and no digit first."""
     assert [label_name(each) for each in ("path", "rack.row", "9x", "", "é")] == ["path", "rack_row", "_9x", "_", "_"]

@@ -1,4 +1,4 @@
-"""The text format of metrics, letter for letter; counters and histograms below it."""
+"""Tests the text format of metrics letter for letter, and counters and histograms."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from helen.web.figures.exposition import LINES_A_PIECE, Family, by_word, histogr
 
 
 def test_the_older_format() -> None:
-    """Names of counters and infos have their endings; text is escaped; what has no value has its head alone."""
+    """The older format names counters and infos with their endings, escapes text, and writes only the head of a
+    missing value."""
     families = [
         Family("helen_build", "info", "Version.", [("", {"version": '1 "a"\n\\'}, 1)]),
         by_word("helen_results", "counter", "Results\nof all.", "status", {"ok": 3, "critical": 0.5}),
@@ -29,7 +30,7 @@ def test_the_older_format() -> None:
 
 
 def test_open_metrics() -> None:
-    """Families go without the ending, and there is an end."""
+    """OpenMetrics names families without the ending of counters, and has an end mark."""
     families = [one("helen_results", "counter", "All.", 3), Family("helen_build", "info", "V.", [("", {}, 1)])]
     assert "".join(write(families, is_open=True)).splitlines() == [
         "# HELP helen_results All.", "# TYPE helen_results counter", "helen_results_total 3",
@@ -38,7 +39,7 @@ def test_open_metrics() -> None:
 
 
 def test_a_histogram() -> None:
-    """Each bucket counts what is not above its bound; the last is all."""
+    """A histogram's bucket counts the values up to its bound, and the last one all."""
     figures = Histogram((0.1, 1.0))
     for value in (0.05, 0.1, 0.5, 2.0):
         figures.observe(value)
@@ -53,12 +54,12 @@ def test_a_histogram() -> None:
     [(True, "1"), (0, "0"), (3.0, "3"), (1764284400.125, "1764284400.125"), (1e300, "1e+300"), (-0.25, "-0.25")],
 )
 def test_numbers(value: float, text: str) -> None:
-    """Whole ones without a point."""
+    """Whole numbers are written without a point."""
     assert "".join(write([one("x", "gauge", "X.", value)])).split()[-1] == text
 
 
 def test_a_long_page_comes_in_pieces() -> None:
-    """So that nothing waits for the whole of it."""
+    """A long page comes in pieces of LINES_A_PIECE lines."""
     family = Family("x", "gauge", "X.", [("", {"n": str(n)}, n) for n in range(3 * LINES_A_PIECE)])
     pieces = list(write([family]))
     assert len(pieces) == 4
@@ -66,7 +67,7 @@ def test_a_long_page_comes_in_pieces() -> None:
 
 
 def test_words_are_bounded() -> None:
-    """A word that comes when the vocabulary is full is `other`; known words go on."""
+    """A word that comes when the vocabulary is full counts as `other`, and known words go on."""
     words = Words()
     for number in range(MOST_WORDS + 5):
         words.count(f"w{number}")

@@ -1,4 +1,4 @@
-"""An agent that looked at a target and was forgotten since: to explain the target makes it no agent again."""
+"""Tests that an explanation of a target does not bring back its forgotten agent."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NOW = 1_700_000_000.0
 
 
 def test_a_target_whose_agent_was_forgotten() -> None:
-    """Its lease is still that agent's, until another one takes it."""
+    """A target whose agent was forgotten is explained without making that an agent again; its lease stays."""
     roster = Roster(lambda agent: None, lambda agent, link: None)
     roster.host("switch-1")
     roster.know("probe-1").connected_at = NOW

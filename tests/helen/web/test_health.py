@@ -1,4 +1,4 @@
-"""/livez, /readyz and /metrics of a real Helen: who may look, what they hear, and whether promtool is content."""
+"""Tests /livez, /readyz and /metrics of a real Helen: access, answers, and promtool's verdict."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from helen.web.routes.health import FAIL, PASS, WARN, Finding, answer, examine
 
 
 def a_helen(**changes: Any) -> Any:
-    """As much of one as is examined, everything well."""
+    """Return the parts of a Helen that are examined, without any trouble unless `changes` make one."""
     document = SimpleNamespace(expires=200.0)
     parts = {
         "live.is_ending": False, "live.is_serving": True, "live.trouble": None, "journal.full": False,
@@ -80,19 +80,19 @@ BROKEN = {"disk.lua": (SimpleNamespace(severity="error"),)}
     ],
 )  # fmt: skip
 def test_each_trouble_is_found(changes: dict[str, Any], part: str, status: str, word: str) -> None:
-    """In its own part, and in no other."""
+    """Each trouble is found in its own part and in no other."""
     found = {each.part: each for each in examine(a_helen(**changes), 100.0)}
     assert {name: each.status for name, each in found.items() if each.status != PASS} == {part: status}
     assert word in found[part].sentence
 
 
 def test_all_is_well() -> None:
-    """Nothing is to be said of any part."""
+    """A Helen without trouble passes in all parts without a sentence."""
     assert [each for each in examine(a_helen(), 100.0) if each.status != PASS or each.sentence] == []
 
 
 def test_a_late_reactor_is_no_reason() -> None:
-    """It is told, and the latest look of those that are kept; one that nobody feels is not."""
+    """A late reactor is told with its latest long look, passes all the same, and a short delay is not told."""
     looks = [Look(0.04, 0.04), Look(0.2, 0.05), Look(0.06, 0.06)]
     (told,) = [each for each in examine(a_helen(**{"telemetry.looks": looks}), 100.0) if each.sentence]
     assert (told.part, told.status) == ("reactor", PASS)
@@ -101,7 +101,7 @@ def test_a_late_reactor_is_no_reason() -> None:
 
 
 class Asked:
-    """A request, as far as an answer touches it."""
+    """Play a request as far as an answer uses it."""
 
     def __init__(self) -> None:
         self.headers: dict[str, str] = {}
@@ -118,7 +118,7 @@ FINDINGS = [Finding("journal", FAIL, "No space for /var/x"), Finding("store"), F
 
 
 def test_not_ready_is_a_problem() -> None:
-    """With the sentence for whoever may read, with the part's name for strangers."""
+    """Not ready is a problem, with the sentence for a caller that may read and the part's name for strangers."""
     asked = Asked()
     said = json.loads(answer(asked, FINDINGS, OWNER, verbose=False))  # type: ignore[arg-type]
     assert (asked.code, asked.headers["content-type"]) == (503, "application/problem+json")
@@ -130,7 +130,7 @@ def test_not_ready_is_a_problem() -> None:
 
 
 def test_the_verbose_form() -> None:
-    """Every part, as health+json; strangers see no sentence."""
+    """The verbose form has every part as health+json, without sentences for strangers."""
     asked = Asked()
     said = json.loads(answer(asked, FINDINGS, OWNER, verbose=True))  # type: ignore[arg-type]
     assert (asked.code, asked.headers["content-type"]) == (503, "application/health+json")
@@ -157,7 +157,7 @@ def web(fleet: Running) -> Web:
 
 @integration
 def test_probes_need_no_token(web: Web) -> None:
-    """And no name of ours: they come by address. All else on TCP needs both."""
+    """Probes need neither a token nor a known Host, since they come by address; other requests over TCP need both."""
     for path, said in (("/livez", b"ok\n"), ("/readyz", None), ("/healthz?verbose", None)):
         found = web.ask("GET", path, authorization="", host="192.0.2.7:4167")
         assert (found.status, said in (None, found.raw)) == (200, True)
@@ -167,7 +167,7 @@ def test_probes_need_no_token(web: Web) -> None:
 
 @integration
 def test_a_helen_that_stops_is_not_ready(tmp_path: Path) -> None:
-    """503 with a reason while agents are told to go, if it is quick enough to be asked; never a wrong `pass`."""
+    """A ready Helen that gets SIGTERM ends with status 0."""
     helen = Running(tmp_path).up()
     try:
         wait_until(lambda: ask(helen, "GET", "/readyz").json["status"] in ("pass", "warn"), "word that it is ready")
@@ -188,7 +188,7 @@ def promtool(page: bytes) -> str:
 
 @integration
 def test_promtool_is_content(fleet: Running) -> None:
-    """With a real Helen's page, and it does complain of a bad one."""
+    """promtool accepts the page of a real Helen, and complains of a bad one."""
     assert "x_ms" in promtool(b"# TYPE x_ms counter\nx_ms 1\n")
     page = ask(fleet, "GET", "/metrics")
     assert page.kind == "text/plain; version=0.0.4; charset=utf-8"
@@ -204,7 +204,7 @@ NAMES = """helen_build_info helen_agents_connected helen_sessions_total helen_ch
 
 @integration
 def test_the_names_that_dashboards_rest_on(fleet: Running) -> None:
-    """Each with a sample, and the figures of one agent that runs one check."""
+    """Each name that dashboards use has a sample, and figures of one agent are those of its check."""
     wait_until(lambda: ask(fleet, "GET", "/api/v1/states/web-1/pulse").status == 200, "state of the check")
     page = ask(fleet, "GET", "/metrics").raw.decode()
     missing = [name for name in NAMES if not re.search(rf"^{name}[ {{]", page, re.MULTILINE)]
@@ -217,14 +217,14 @@ def test_the_names_that_dashboards_rest_on(fleet: Running) -> None:
 
 @integration
 def test_open_metrics_for_whoever_asks(web: Web) -> None:
-    """By the Accept header."""
+    """OpenMetrics is sent to a client whose Accept header asks for it."""
     page = web.ask("GET", "/metrics", accept="application/openmetrics-text; version=1.0.0,text/plain;q=0.5")
     assert page.kind.startswith("application/openmetrics-text")
     assert page.raw.endswith(b"\n# EOF\n")
 
 
 def test_too_many_checks_have_no_series() -> None:
-    """All of them are left out, and counted: half a fleet would look like a whole one."""
+    """With too many series all single ones are left out and counted, since half a fleet would look whole."""
     agent: Any = SimpleNamespace(name="a", latest=range(MOST_SERIES + 1), is_host=False, revoked_at=None, link=None)
     helen: Any = SimpleNamespace(
         evaluator=SimpleNamespace(timeline=SimpleNamespace(states={})), library=SimpleNamespace(published=None)
@@ -236,7 +236,7 @@ def test_too_many_checks_have_no_series() -> None:
 
 
 def test_the_pipeline_in_metrics() -> None:
-    """Nothing where it has never run; else how far it is, and whether it still says so."""
+    """The pipeline has no metrics where it has never run, and otherwise its progress and if it is still heard."""
     said = PipelineReport(
         at=1000.0, running=True, lake="/lake", segment=17, behind=2, seconds=11.5, results=40, batches=3,
         last_at=990.0, last_results=12, last_seconds=0.5, results_per_second=24.0,
@@ -254,5 +254,5 @@ def test_the_pipeline_in_metrics() -> None:
 
 
 def test_what_the_kernel_says() -> None:
-    """The figures are of this process."""
+    """The process's own memory is read from the kernel."""
     assert look_at_process().rss > os.sysconf("SC_PAGE_SIZE")

@@ -1,4 +1,4 @@
-"""A limited caller is not told which agent looks at a target, if it does not see that one: by no answer of results."""
+"""Tests that a limited caller is not told of a target's agent out of its sight, by any answer on results."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ SEEN = State(Condition(2, NOW), Condition(2, NOW))  # critical
 
 
 class Request:
-    """A GET for one check, by a caller that `Parts` knows the sight of."""
+    """Play a GET for one check, by a caller whose sight `Parts` knows."""
 
     method, caller, responseHeaders = b"GET", None, SimpleNamespace(getRawHeaders=lambda name: ["a"])
 
@@ -129,7 +129,8 @@ def test_a_stream_of_results(sight: Sight | None, ran: str) -> None:
 
 @each_sight
 def test_an_explanation(sight: Sight | None, ran: str, tmp_path: Path) -> None:
-    """It tells of the agent that looks now, and of the one that ran the last result."""
+    """An explanation names the agents that look now and ran the last result, or `hidden` for a caller that may not
+    see them."""
     rule = Rule(attempts=1, passive=True)
     entry: Any = SimpleNamespace(every=60.0, timeout=5.0, notes=NO_NOTES)
     facts = Facts("switch-1", "ping", NOW, None, rule, entry, runners=("probe-1",))
@@ -141,7 +142,7 @@ def test_an_explanation(sight: Sight | None, ran: str, tmp_path: Path) -> None:
 
 @each_sight
 def test_several_that_look(sight: Sight | None, ran: str, tmp_path: Path) -> None:
-    """The outcome of each of them is told; records of the rule name no agent that is out of sight."""
+    """Outcomes of several agents are explained, and neither they nor the rule name an agent out of sight."""
     rule = Rule(attempts=1, passive=True, quorum=2, runners=("probe-1", "probe-2"))
     older = record_of(stored("switch-1", kept_spool("probe-2", "e5f6"), 0))
     facts = Facts("switch-1", "ping", NOW, None, rule, None, runners=("probe-1", "probe-2"))
@@ -155,7 +156,7 @@ def test_several_that_look(sight: Sight | None, ran: str, tmp_path: Path) -> Non
 
 
 def test_what_others_of_a_mesh_see() -> None:
-    """It is told by status; those that are out of sight are left out."""
+    """An explanation lists the other watchers of a mesh by status, without those out of sight."""
     others = (("probe-1", "ok"), ("probe-2", "critical"), ("switch-1", "ok"))
     facts = Facts("a", "ping@b", NOW, State.pending(NOW), Rule(), None, others=others)
     line = "others see it: critical from probe-2; ok from probe-1 and switch-1"
@@ -167,7 +168,7 @@ def test_what_others_of_a_mesh_see() -> None:
 
 @each_sight
 def test_lists_of_targets_and_meshes(sight: Sight | None, ran: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Agents out of sight are in no row, column or pattern; a mesh of them alone is not shown, nor who is left out."""
+    """Agents out of sight are in no row, column or pattern of targets and meshes; a mesh of them alone is not shown."""
     hidden = ran == "hidden"
     (entry,) = read_assignments('[[assign]]\ncheck = "ping"\nmesh = "*"').entries
     states = {("probe-1", "ping@probe-2"): State.pending(NOW), ("probe-2", "ping@probe-1"): SEEN}
@@ -199,10 +200,10 @@ def texts(lines: Sequence[dict[str, Any]]) -> list[str]:
 
 @each_sight
 def test_raw_history(sight: Sight | None, ran: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its rows have the spool of each result; those of a rollup have none."""
+    """Raw history hides the agent in the spool of a result out of sight, and rollups have none."""
 
     class Never(Exception):
-        """Is not raised."""
+        """Stand for errors that are not raised here."""
 
     raw = [{"spool": each.entry.spool, "summary": "up"} for each in (OF_TARGET, OF_AGENT)] + [{"spool": None}]
     answers = [{"agent": "switch-1", "results": raw}, {"agent": "switch-1", "metrics": []}]
@@ -221,7 +222,7 @@ def test_raw_history(sight: Sight | None, ran: str, tmp_path: Path, monkeypatch:
 
 
 def test_a_record_of_no_agent() -> None:
-    """Or of no result: it is as it was."""
+    """A record of no agent, or of no result, stays as it is."""
     sight = Sight((), AGENTS)
     for past in (HistoryRecord(1, NOW, "node", None, None), HistoryRecord(2, NOW, "link", "probe-1", "equus:link")):
         assert seen_result(past, sight) is past

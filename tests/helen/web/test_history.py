@@ -1,4 +1,4 @@
-"""The history over HTTP, where it refuses: parameters that make no sense, no lake, too many who ask at once."""
+"""Tests refusals of the history over HTTP: wrong parameters, no lake, too many callers at once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WHOSE = {b"agent": [b"web1"], b"check": [b"disk"]}
 
 
 def test_times_are_unix_seconds_or_how_long_ago() -> None:
-    """The last day, if nobody says."""
+    """Times are unix seconds or a span ago, and the last day by default."""
     usual = {"agent": "web1", "check_id": "disk", "metrics": [], "resolution": None, "limit": None, "cursor": None}
     end = round(NOW * 1e6)
     assert read_fields(WHOSE, NOW) == usual | {"begin": end - 86_400_000_000, "end": end}
@@ -50,14 +50,14 @@ REFUSED: dict[str, tuple[dict[bytes, list[bytes]], str]] = {
 
 @pytest.mark.parametrize(("given", "said"), REFUSED.values(), ids=REFUSED)
 def test_what_makes_no_sense_is_refused(given: dict[bytes, list[bytes]], said: str) -> None:
-    """Status 400, and what is meant instead."""
+    """Wrong parameters of the history are refused with 400 and the right form."""
     with pytest.raises(Problem, match=said) as caught:
         read_fields(given, NOW)
     assert caught.value.status == 400
 
 
 def test_few_at_once_and_few_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two read, sixteen wait, and the next one is told so instead of waiting as well; nobody is forgotten."""
+    """Two reads of the lake run, sixteen wait, and the next is refused; each waiting one is answered."""
     started: list[Deferred[Any]] = []
 
     def begin(*_: Any) -> Deferred[Any]:

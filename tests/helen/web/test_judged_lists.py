@@ -1,4 +1,4 @@
-"""A real Helen and a real agent: totals and lists are of judged states, and of checks that exist."""
+"""Tests with a real Helen and agent that totals and lists are of judged states, and of existing checks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ENTRIES = {
 
 
 class Stage:
-    """Helen with one agent that runs some entries of our own."""
+    """Run Helen with one agent and entries of this test."""
 
     def __init__(self, folder: Path) -> None:
         self.helen = Running(folder)
@@ -46,7 +46,7 @@ class Stage:
         self.helen.client.put("/api/v1/assignments", {"text": text})
 
     def wait_for(self, **counts: int) -> None:
-        """For these totals, of everything and of the one agent."""
+        """Wait for these totals, of all and of the one agent."""
         wanted = dict.fromkeys(("ok", "warning", "critical", "unknown"), 0) | counts
         wait_until(lambda: self.totals() == [wanted, wanted], f"totals {counts}")
 
@@ -72,7 +72,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 
 
 def test_a_retired_check_leaves_every_list(stage: Stage) -> None:
-    """While it is critical; `helen explain` answers from the history. (F30)"""
+    """A critical check that is retired leaves every list, and `helen explain` answers from the history (F30)."""
     assert "bad" in stage.command("status", "web-1")
     stage.assign("good", "worse")
     stage.wait_for(ok=1, warning=1)
@@ -88,7 +88,7 @@ def test_a_retired_check_leaves_every_list(stage: Stage) -> None:
 
 
 def test_a_removed_file_takes_its_checks_along(stage: Stage) -> None:
-    """A check that a pattern names; those of another stay, and one that has said nothing yet is listed. (F30)"""
+    """A removed file takes a check that a pattern names out of the list, and other checks stay (F30)."""
     (stage.helen.checks / "slow.lua").write_text(SLOW)
     ENTRIES["slow"] = 'check = "s*"\nstale = "1h"\n'
     stage.assign("good", "worse", "slow")
@@ -100,7 +100,7 @@ def test_a_removed_file_takes_its_checks_along(stage: Stage) -> None:
 
 
 def test_what_is_not_heard_of_is_not_ok(stage: Stage) -> None:
-    """The agent ends: all its checks are unknown, in totals and lists. (F20)"""
+    """All checks of an agent that ended are unknown, in totals and lists (F20)."""
     stage.agent.end()
     stage.wait_for(unknown=2)
     assert "checks: 2 unknown" in stage.command("status")
@@ -110,7 +110,7 @@ def test_what_is_not_heard_of_is_not_ok(stage: Stage) -> None:
 
 
 def test_a_check_without_a_result_is_in_the_list(stage: Stage) -> None:
-    """It was assigned while its agent was away. (F20)"""
+    """A check assigned while its agent is away is listed as unknown without a result (F20)."""
     stage.assign("good", "worse", "bad")
     stage.wait_for(unknown=3)
     assert "no result yet" in stage.command("status", "web-1")

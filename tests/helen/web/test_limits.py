@@ -1,4 +1,4 @@
-"""A caller that is limited to some agents sees no name of the others, and touches none, by any route."""
+"""Tests that a caller limited to some agents sees no name of the others and touches none, by any route."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ ON = ("team=shop", "web-*")
 
 
 def test_the_table_says_what_actions_touch() -> None:
-    """It refuses actions that touch the fleet, and no other; filtered routes touch agents, or check their callers."""
+    """The table refuses limited callers the actions on the fleet and no other; filtered routes touch agents or check
+    callers."""
     for route in EVERY:
         assert HOW[route.name] in (FILTERED, PLAIN, REFUSED)
         assert (HOW[route.name] == REFUSED) is (route.does.touches == FLEET), route.name
@@ -48,7 +49,7 @@ def test_the_table_says_what_actions_touch() -> None:
 
 
 def test_a_route_without_a_row_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """To limited callers alone."""
+    """A route without a row in the table is refused to limited callers alone."""
     route = next(route for route in ROUTES if route.name == "GET /api/v1/rows")
     monkeypatch.delitem(HOW, route.name)
     with pytest.raises(Problem, match="t is limited to web-1, and GET /api/v1/rows is for callers without a limit"):
@@ -66,7 +67,7 @@ def test_a_route_without_a_row_is_refused(monkeypatch: pytest.MonkeyPatch) -> No
     ],
 )  # fmt: skip
 def test_a_limit_is_never_widened(own: tuple[str, ...] | None, given: list[str], made: Any) -> None:
-    """A caller passes its patterns on, or some of them; without a limit any that can be patterns."""
+    """A caller passes on its own limit or a part of it, and without a limit any valid patterns."""
     caller = Caller("t", ("admin",), on=own)
     if isinstance(made, int):
         with pytest.raises(Problem) as caught:
@@ -77,7 +78,7 @@ def test_a_limit_is_never_widened(own: tuple[str, ...] | None, given: list[str],
 
 
 def test_sight_is_what_is_decided() -> None:
-    """For any patterns and labels: what a list leaves out is what the gate refuses."""
+    """A sight fits exactly the targets that the decision on actions allows, for any patterns and labels."""
     dice = random.Random(2)
     words = ["web", "db", "*", "?", "team", "=", "-", "1", "[", "]", "|", "\n", ""]
     texts = ["", "web", "db", "web-1", "db1", "web\n", "|", "=", "team=db"]
@@ -101,7 +102,7 @@ NAMES, TEAMS = ("web-1", "web-2", "db-1", "db-2", "gw"), ("shop", "db", "")
 
 
 def a_fleet(dice: random.Random) -> dict[str, Agent]:
-    """Some agents, some of them with a team; each fleet is another one."""
+    """Return some agents, some of them with a team; each fleet differs."""
     found = {}
     for name in dice.sample(NAMES, dice.randrange(1, len(NAMES))):
         found[name] = Agent(name)
@@ -111,7 +112,7 @@ def a_fleet(dice: random.Random) -> dict[str, Agent]:
 
 
 def test_no_window_reaches_beyond_the_limit() -> None:
-    """For any scope and any limit: what is within, or was narrowed, covers no agent out of sight of a later fleet."""
+    """A window within or narrowed to a limit covers no agent out of sight, for any scope and later fleet."""
     dice = random.Random(15)
     patterns = ["web-*", "web-1", "db-*", "*", "team=shop", "team=*", "team=d*", "gw"]
     names = ["*", "web-*", "web-1", "db-1", "d*", "gw", "team=shop"]
@@ -140,7 +141,7 @@ def test_no_window_reaches_beyond_the_limit() -> None:
 
 
 def test_a_window_is_shown_with_the_checks_that_are_seen() -> None:
-    """One that covers none of them is not shown."""
+    """A window is shown with the visible checks it covers, and not shown without any."""
     agents = {"web-1": Agent("web-1"), "zebra": Agent("zebra")}
     sight = Sight(("web-*",), agents)
     window = read_window({"id": "w", "kind": "silence", "until": 3e9, "agents": ["zebra", "web-*"]}, 1e9)
@@ -169,13 +170,13 @@ def halves(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Halves]:
 
 @pytest.fixture(scope="module")
 def tokens(halves: Halves) -> dict[str, str]:
-    """A limited token of each scope, by label and by name."""
+    """Provide a limited token of each scope by label, and one by name."""
     made = {scope: halves.make_token(f"shop-{scope}", scope, "team=shop") for scope in ("metrics", "read", "admin")}
     return made | {"names": halves.make_token("web-admin", "admin", "web-*")}
 
 
 def leaks(answer: Answer, said: str = "") -> list[str]:
-    """The hidden words in an answer, body and headers, that the request has not said itself."""
+    """Return the hidden words in an answer, body and headers, that the request has not said itself."""
     found = (answer.raw + str(getattr(answer, "headers", "")).encode()).decode("utf-8", "replace").lower()
     return [word for word in HIDDEN if word in found and word not in said.lower()]
 
@@ -198,7 +199,7 @@ def filled(halves: Halves, path: str) -> str:
 @pytest.mark.parametrize("route", [each for each in EVERY if each.method == "GET"], ids=lambda route: route.name)
 @pytest.mark.parametrize("who", ["admin", "names"])
 def test_no_read_names_a_hidden_agent(halves: Halves, tokens: dict[str, str], route: Any, who: str) -> None:
-    """Whatever is asked: bodies, headers, cursors; a route of the whole fleet refuses with a sentence."""
+    """No answer to a read names a hidden agent, and a route of the whole fleet refuses with a sentence."""
     path = filled(halves, route.path)
     for query in QUERIES:
         if route.streams:
@@ -228,7 +229,7 @@ BODIES: dict[str, Any] = {
 @integration
 @pytest.mark.parametrize("route", [each for each in ROUTES if each.is_write], ids=lambda route: route.name)
 def test_no_write_names_a_hidden_agent(halves: Halves, tokens: dict[str, str], route: Any) -> None:
-    """In a dry run where there is one; patterns that fit the whole fleet touch the half that is seen."""
+    """No answer to a write names a hidden agent, and patterns that fit the whole fleet touch the visible half."""
     path = filled(halves, route.path)
     if route.name == "POST /logout":
         return
@@ -275,7 +276,7 @@ ONE_OF_A_NAME = [
 def test_a_hidden_agent_is_as_one_that_is_not_there(
     halves: Halves, tokens: dict[str, str], method: str, path: str, body: Any
 ) -> None:
-    """Status, headers and sentence are the same but for the name that was asked for: nothing can be tried out."""
+    """A hidden agent gets the same status, headers and sentence as a missing one, so that names cannot be tried out."""
     for who in ("admin", "names"):
         answers = []
         for name in ("zebra-7", "nobody7", "heron-3", "nobody3"):
@@ -293,7 +294,7 @@ def test_a_hidden_agent_is_as_one_that_is_not_there(
 
 @integration
 def test_the_other_half_is_there_for_others(halves: Halves) -> None:
-    """Or the tests above would pass with an empty fleet: each hidden word is in some answer without a limit."""
+    """Each hidden word is in some answer without a limit, or the tests above would show nothing."""
     paths = ["states?all=true", "results", "agents", "rows?all=1", "windows", "explain/web-1/kettle", "passive", "push",
              "assignments", "notifications/file", "/metrics", "labels"]  # fmt: skip
     said = b"".join(halves.admin("GET", path).raw for path in paths).decode()
@@ -305,7 +306,7 @@ def test_the_other_half_is_there_for_others(halves: Halves) -> None:
 
 @integration
 def test_counts_are_of_what_is_seen(halves: Halves, tokens: dict[str, str]) -> None:
-    """The overview, rows, labels, alerts, metrics and `expected` agree on the half."""
+    """Counts of the overview, rows, labels, alerts, metrics and `expected` are of the visible half."""
     token = tokens["admin"]
     status = halves.limited(token, "GET", "status").json
     assert status["agents"] == {"known": 1, "connected": 1, "hosts": 1}
@@ -334,7 +335,7 @@ def test_counts_are_of_what_is_seen(halves: Halves, tokens: dict[str, str]) -> N
 
 @integration
 def test_a_hold_tells_that_there_is_a_parent(halves: Halves, tokens: dict[str, str]) -> None:
-    """Not which one: in the state, in lists, in the explanation."""
+    """A hold by a hidden parent is told without its name, in states, lists and the explanation."""
     said = "a check that it depends on is not well, on an agent out of your sight"
     for path in (
         "states/web-1/kettle",
@@ -362,7 +363,7 @@ def test_a_hold_tells_that_there_is_a_parent(halves: Halves, tokens: dict[str, s
 
 @integration
 def test_a_stream_tells_of_the_half(halves: Halves, tokens: dict[str, str]) -> None:
-    """Followed over commands on both halves, with rows and results; the past by /changes and Last-Event-ID as well."""
+    """A stream of a limited caller tells of the visible half alone, live and past, with rows and results."""
     first = halves.admin("GET", "changes?from=1d&limit=1").json["changes"][0]["id"]
     with_rows = "events?view=rows&all=1&result_of=zebra-7&result_of=web-1"
     with (
@@ -383,7 +384,7 @@ def test_a_stream_tells_of_the_half(halves: Halves, tokens: dict[str, str]) -> N
 
 @integration
 def test_an_agent_that_gets_another_label_leaves(halves: Halves, tokens: dict[str, str]) -> None:
-    """It is gone of a stream of rows that had it, and of every list; back with the label."""
+    """An agent that gets another label leaves a limited caller's stream and lists, and is back with the label."""
     with opened(halves, tokens["read"], "events?view=rows&all=1") as live:
         assert halves.admin("POST", "agents/web-1/labels", {"put": {"team": "attic"}}).status == 200
         try:
@@ -398,7 +399,7 @@ def test_an_agent_that_gets_another_label_leaves(halves: Halves, tokens: dict[st
 
 
 class opened:
-    """A stream of a limited caller, which is cut at the end."""
+    """Open a stream of a limited caller, and close it at the end."""
 
     def __init__(self, halves: Halves, token: str, path: str) -> None:
         web = Web(halves.helen)
@@ -415,7 +416,7 @@ class opened:
 
 
 def read_until(response: http.client.HTTPResponse, mark: bytes) -> str:
-    """All that came up to the line with a mark; a stream that goes on without it says so."""
+    """Return all that came up to the line with a mark, and fail for a stream that goes on without it."""
     read, until = b"", time.monotonic() + 60.0
     while mark not in read:
         line = response.readline()
@@ -435,7 +436,7 @@ def read_rows(halves: Halves, token: str) -> str:
 
 @integration
 def test_a_limit_is_kept_and_inherited(halves: Halves, tokens: dict[str, str]) -> None:
-    """In the database, in lists, in /me; by links, sessions and tokens that it makes, and never wider."""
+    """A limit is stored, listed, and inherited by links, sessions and tokens, never wider."""
     assert ("shop-read", '["team=shop"]') in halves.rows("SELECT name, limited_to FROM web_tokens")
     listed = {each["name"]: each["on"] for each in halves.admin("GET", "web-tokens").json["tokens"]}
     assert listed["shop-read"] == ["team=shop"] and listed["all-read"] is None
@@ -470,7 +471,7 @@ def test_a_limit_is_kept_and_inherited(halves: Halves, tokens: dict[str, str]) -
 
 
 def logged_in(halves: Halves, key: str) -> str:
-    """The cookie of a new session."""
+    """Return the cookie of a new session."""
     web = Web(halves.helen)
     connection = http.client.HTTPConnection(web.host, int(web.port), timeout=60)
     where = f"http://{web.host}:{web.port}"
@@ -500,7 +501,7 @@ def command(halves: Halves, token: str, *words: str) -> Any:
 @integration
 @pytest.mark.parametrize("words", COMMANDS)
 def test_commands_work_with_a_limited_token(halves: Halves, tokens: dict[str, str], words: str) -> None:
-    """They show the half, or end with the sentence of the refusal; none trips over what is left out."""
+    """Commands with a limited token show the visible half, or end with the refusal."""
     done = command(halves, tokens["admin"], *words.split())
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     assert "Usage:" not in done.output, done.output
@@ -509,7 +510,7 @@ def test_commands_work_with_a_limited_token(halves: Halves, tokens: dict[str, st
 
 @integration
 def test_limits_by_command(halves: Halves, tokens: dict[str, str], tmp_path: Path) -> None:
-    """`--on` of web-token and open; an export has the limit, and apply makes the same token again, or tells."""
+    """`--on` of web-token and open sets a limit, which an export keeps and apply makes again."""
     state = str(halves.helen.state)
 
     def run(*words: str) -> str:

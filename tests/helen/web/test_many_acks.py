@@ -1,4 +1,4 @@
-"""Many checks are acknowledged at once: by names or by a filter, each refusal named, and nothing by surprise."""
+"""Tests acknowledging many checks at once, by names or by a filter, with each refusal named."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MANY = "/api/v1/acks/many"
 
 @pytest.fixture(scope="module")
 def sick(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """A Helen with an agent of which two checks are critical, and one is ok."""
+    """Provide a Helen with an agent of which two checks are critical and one is ok."""
     folder = tmp_path_factory.mktemp("sick")
     (folder / "checks").mkdir()
     for name, status in (("one", "critical"), ("two", "critical"), ("well", "ok")):
@@ -39,7 +39,7 @@ def acked(helen: Running) -> list[str]:
 
 
 def test_by_names(sick: Running) -> None:
-    """Checks that can't be acknowledged are named, the others are done; a check that is named twice counts once."""
+    """Named checks are acknowledged, each that cannot be is named with the reason, and a repeated one counts once."""
     keys = [["web-1", "one"], ["web-1", "well"], ["nobody", "x"], ["web-1", "one"]]
     answer = ask(sick, "POST", MANY, {"keys": keys, "owner": "anna", "comment": "disks"})
     assert answer.json == {
@@ -57,7 +57,7 @@ def test_by_names(sick: Running) -> None:
 
 
 def test_by_a_filter(sick: Running) -> None:
-    """The number of rows that was seen is the precondition: what has broken since then is not acknowledged unseen."""
+    """Checks that fit a filter are acknowledged only if their number is the expected one."""
     body = {"filter": "state:critical", "owner": "anna", "expected": 3}
     assert ask(sick, "POST", MANY, body).problem[:2] == (412, "precondition failed")
     assert acked(sick) == []
@@ -88,7 +88,7 @@ def test_what_is_refused(sick: Running, body: dict[str, Any], said: str) -> None
 
 
 def test_a_downtime_of_exact_checks(sick: Running) -> None:
-    """Two agents with a check each are two checks, not four; the window lists them as they were chosen."""
+    """A downtime of exact checks covers these pairs of agent and check, and lists them as chosen."""
     keys = [["web-1", "one"], ["web-2", "two"]]
     body = {"kind": "downtime", "id": "exact", "keys": keys, "until": 3e9}
     shown = ask(sick, "POST", "/api/v1/windows", body).json

@@ -1,4 +1,4 @@
-"""Series of single agents: which names have them."""
+"""Tests series of single agents, which are written in pieces."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ LINK: Any = SimpleNamespace(version=2)
 
 
 def test_only_agents_are_connected_or_not() -> None:
-    """Hosts that others report for have no link to be down, and a revoked agent is not expected back. (J6)"""
+    """Only agents with a link or a certificate are connected or not: hosts and revoked agents have no such series
+    (J6)."""
     roster = Roster(lambda agent: None, lambda agent, link: None)
     roster.agents = {
         each.name: each for each in (
@@ -41,7 +42,7 @@ def test_only_agents_are_connected_or_not() -> None:
 
 
 def test_a_check_that_goes_while_its_agents_series_are_written() -> None:
-    """It has no series then, and the others have theirs: the answer is in pieces, and has begun."""
+    """A check that goes while its agent's series are written has none, and the others have theirs."""
     timeline = Timeline()
     rules = AgentRules({}, {name: Rule(stale=600.0) for name in ("cpu", "disk", "load")})
     run(timeline.set_rules("web-1", rules))

@@ -1,4 +1,4 @@
-"""The OpenAPI document: of every route that there is and of no other, and what it says is what is answered."""
+"""Tests the OpenAPI document: one operation of every route, and answers as described."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EXAMPLES = int(os.environ.get("HELEN_FUZZ_EXAMPLES", "5"))
 
 
 def test_the_document() -> None:
-    """One operation of each route, with a name of its own; every reference leads somewhere; dry runs for writes."""
+    """Each route has one operation with its own name, known references, its scope, and dry runs for writes."""
     operations = [each for path in DOCUMENT["paths"].values() for each in path.values()]
     assert len(operations) == len(ROUTES)
     assert len({each["operationId"] for each in operations}) == len(operations)
@@ -40,9 +40,7 @@ def test_the_document() -> None:
 
 
 def test_components_have_the_names_that_clients_know() -> None:
-    """Components have names without the code's suffix; a body's field says what it takes, and not only what it
-    becomes.
-    """
+    """Components have names without the code's suffix, and a body's field says the values that it takes."""
     schemas = DOCUMENT["components"]["schemas"]
     assert {"Agent", "State", "Window", "Job", "Problem", "Event", "WouldAsk"} <= schemas.keys()
     assert [name for name in schemas if name.endswith("Json")] == []
@@ -51,7 +49,7 @@ def test_components_have_the_names_that_clients_know() -> None:
 
 
 def test_the_document_is_openapi() -> None:
-    """By the schema of OpenAPI 3.1 itself: schemathesis refuses another."""
+    """The document fits the schema of OpenAPI 3.1, as schemathesis checks it."""
     assert schemathesis.openapi.from_dict(DOCUMENT).statistic.operations.total == len(ROUTES)
 
 
@@ -69,7 +67,7 @@ SPEC = schemathesis.openapi.from_dict(DOCUMENT)
 
 @pytest.fixture(scope="module")
 def living(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
-    """A Helen of their own: they push, revoke and assign whatever comes to their mind."""
+    """Provide a Helen for these tests alone, which push, revoke and assign at random."""
     folder = tmp_path_factory.mktemp("openapi")
     (folder / "checks").mkdir()
     (folder / "checks" / "pulse.lua").write_text(pulse())
@@ -88,7 +86,7 @@ def living(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
 @pytest.mark.integration
 @pytest.mark.parametrize("route", TESTED, ids=lambda route: f"{route.method} {route.path}")
 def test_answers_are_as_described(living: Web, route: Any) -> None:
-    """Whatever is asked, by a fixed seed: no 5xx, a status and a form that the document names, and problems as such."""
+    """Each route answers generated requests with a described status and form, without 5xx."""
     operation = SPEC[path_of(route)][route.method]
     checks = [CHECKS.get_one(name) for name in (
         "not_a_server_error", "status_code_conformance", "content_type_conformance", "response_schema_conformance"

@@ -1,4 +1,4 @@
-"""Long answers: as fast as they are read, and no faster; whoever hangs up ends them."""
+"""Tests long answers: as fast as they are read and no faster, and ended by a client that hangs up."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from helen.web.connections.short_turns import ROWS_A_STEP
 
 
 class Reader:
-    """A request whose client takes `room` bytes, then waits."""
+    """Play a request whose client takes `room` bytes and then waits."""
 
     method = b"GET"
 
@@ -42,7 +42,7 @@ class Reader:
         return b"gzip"
 
     def setHeader(self, name: str, value: str) -> None:
-        """Not looked at."""
+        """Ignore a header."""
 
     def notifyFinish(self) -> Deferred[None]:
         self.finished.append(Deferred())
@@ -62,7 +62,7 @@ class Reader:
 
 @pytest.fixture
 def turns(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """The cooperator of the reactor, on a clock."""
+    """Provide a clock that drives the reactor's cooperator."""
     clock = Clock()
     cooperator = Cooperator(scheduler=lambda call: clock.callLater(0.001, call), terminationPredicateFactory=lambda: (
         lambda: True
@@ -72,7 +72,7 @@ def turns(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def test_one_that_takes_nothing_is_cut(turns: Clock) -> None:
-    """It has one of the connections of all (14); one that takes a little now and then goes on."""
+    """A client that takes nothing for TAKE_SECONDS is cut off, and one that takes a little now and then is not (14)."""
     reader, told = Reader(room=1_000), []
     write_rows(reader, "rows", THINGS, lambda thing: {"n": thing}, {"next": None}).addBoth(told.append)
     pump(turns)
@@ -98,7 +98,7 @@ def pump(clock: Clock) -> None:
 
 
 def test_no_faster_than_it_is_read(turns: Clock) -> None:
-    """A reader that waits has a piece more than it took; when it goes on, it gets the rest, and all of it is JSON."""
+    """A waiting reader gets at most a piece more than it took, and the rest as JSON when it goes on."""
     reader, told = Reader(room=1_000), []
     write_rows(reader, "rows", THINGS, lambda thing: {"n": thing}, {"next": None}).addBoth(told.append)
     pump(turns)
@@ -114,7 +114,7 @@ def test_no_faster_than_it_is_read(turns: Clock) -> None:
 
 
 def test_an_answer_that_ends_while_its_reader_waits(turns: Clock) -> None:
-    """Its last piece was too much for the connection: nothing cuts that later, in the middle of another request."""
+    """An answer that ends while its reader waits leaves no timer that would cut a later request."""
     whole, reader, told = Reader(), Reader(), []
     write_rows(whole, "rows", range(3), lambda thing: {"n": thing})
     pump(turns)
@@ -126,7 +126,7 @@ def test_an_answer_that_ends_while_its_reader_waits(turns: Clock) -> None:
 
 
 def test_the_end_of_a_packed_answer_is_too_much(turns: Clock) -> None:
-    """The bytes that end it come behind the task, which can't be paused any more."""
+    """The end of a packed answer is written although its task cannot be paused any more, and no timer is left."""
 
     def pieces(write: Write, is_gone: Callable[[], bool]) -> Iterator[None]:
         write(b"rows")
@@ -141,7 +141,7 @@ def test_the_end_of_a_packed_answer_is_too_much(turns: Clock) -> None:
 
 
 def test_a_failure_lets_go_of_the_connection(turns: Clock) -> None:
-    """Also while the reader waits: the next request has a pace of its own, and nothing cuts it later."""
+    """A failure releases the connection while its reader waits, without a timer that would cut it later."""
 
     def pieces(write: Write, is_gone: Callable[[], bool]) -> Iterator[None]:
         write(b"rows")
@@ -155,7 +155,7 @@ def test_a_failure_lets_go_of_the_connection(turns: Clock) -> None:
 
 
 def test_whoever_hangs_up_ends_it(turns: Clock) -> None:
-    """In the middle of a pause as well: nothing more is made."""
+    """A client that hangs up ends its answer, also during a pause, and nothing more is made."""
     reader, told, shown = Reader(room=1_000), [], list[int]()
     write_rows(reader, "rows", THINGS, lambda thing: shown.append(thing) or thing).addBoth(told.append)
     pump(turns)

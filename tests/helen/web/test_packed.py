@@ -16,7 +16,7 @@ READ = 16 + zlib.MAX_WBITS
 
 
 class Asked:
-    """A request, as far as it says what it can read."""
+    """Play a request as far as it says which encodings it accepts."""
 
     def __init__(self, accepted: str | None) -> None:
         self.accepted = accepted
@@ -35,7 +35,7 @@ class Asked:
     ],
 )  # fmt: skip
 def test_who_takes_it(accepted: str | None, expected: bool) -> None:
-    """One that says so, and does not refuse it; one that says nothing reads what it always did."""
+    """A client takes packed answers if it says so without refusing them."""
     asked: ApiRequest = Asked(accepted)  # type: ignore[assignment]
     assert takes_packed(asked) is expected
 
@@ -47,7 +47,7 @@ def pieces(chance: random.Random) -> Iterator[bytes]:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_each_piece_is_read_before_the_next_is_written(seed: int) -> None:
-    """Whatever their lengths and order; those that were packed before, for others, go in like all."""
+    """Each packed piece can be read before the next is written, also one that was packed for others before."""
     chance, packing, reader, sent = random.Random(seed), Packing(), zlib.decompressobj(READ), b""
     given = list(pieces(chance))
     chance.shuffle(given)
@@ -63,14 +63,14 @@ def test_an_answer_without_a_piece_is_one_too() -> None:
 
 
 def test_an_answer_that_is_cut_off_is_known_to_be() -> None:
-    """Without the end it is not whole."""
+    """A packed answer without its end raises EOFError when read."""
     packing = Packing()
     with pytest.raises(EOFError):
         gzip.decompress(packing.block(b"half an answer"))
 
 
 def test_rows_of_a_frame_take_less_than_half() -> None:
-    """Rows of real length: names and texts come again, times begin alike."""
+    """Rows of a frame take less than half when packed."""
     rows = [
         f'["web-{at % 100:03}","check-{at % 97:03}",1,{1764405416.125 + at / 8},{1764405416.25 + at / 8},'
         f'"/ used {40 + at / 10:.1f} %, 61.3 GiB free",null,"1/3","",{12_345 + at}]'

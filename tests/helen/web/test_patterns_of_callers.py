@@ -1,4 +1,4 @@
-"""Patterns and cursors that callers make up: a real Helen refuses what would cost it time, and never fails (14)."""
+"""Tests patterns and cursors that callers invent: Helen refuses expensive ones, and never fails (14)."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def helen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 @pytest.mark.parametrize("query", [TOO_MANY, TOO_LONG, TOO_MUCH])
 @pytest.mark.parametrize("path", ["agents", "results", "renewals", "events", "/metrics"])
 def test_patterns_of_a_query(helen: Running, path: str, query: str) -> None:
-    """One of 16 KB held everybody up for 90 ms, 3,000 of them for seconds."""
+    """A query with too many or too long patterns is refused: one of 16 KB held the reactor for 90 ms."""
     where = path if path.startswith("/") else f"/api/v1/{path}"
     status, _, detail = Web(helen).ask("GET", f"{where}?{query}").problem
     assert (status, detail.startswith("`on` has ")) == (400, True)
 
 
 def test_checks_of_a_stream_are_patterns_too(helen: Running) -> None:
-    """Each is held against every event."""
+    """Checks of a stream are patterns, too, and a long one is refused."""
     assert Web(helen).ask("GET", f"/api/v1/events?check={'*a' * LONGEST}").problem[0] == 400
 
 
@@ -50,7 +50,7 @@ def test_checks_of_a_stream_are_patterns_too(helen: Running) -> None:
     ("runs", {"check": "pulse"}), ("jobs", {"check": "pulse"}), ("renewals/tokens", {}),
 ])  # fmt: skip
 def test_patterns_of_a_body(helen: Running, path: str, more: dict[str, Any], pattern: Any) -> None:
-    """A megabyte of wildcards took seven seconds."""
+    """A body with too many or too long patterns is refused: a megabyte of wildcards took seven seconds."""
     answer = ask(helen, "POST", f"/api/v1/{path}", {"on": pattern, **more})
     assert answer.problem[0] == 400
     assert answer.problem[2].startswith("`on` has ")
@@ -58,7 +58,7 @@ def test_patterns_of_a_body(helen: Running, path: str, more: dict[str, Any], pat
 
 @pytest.mark.parametrize("field", ["agents", "checks"])
 def test_patterns_of_a_window(helen: Running, field: str) -> None:
-    """A list of hosts is as long as before; wildcards are few."""
+    """A window takes a long list of hosts, but few wildcards."""
     now = time.time()
     body = {"kind": "downtime", "begin": now, "until": now + 60, "author": "a", "comment": "c", "dry_run": True}
     refused = ask(helen, "POST", "/api/v1/windows", body | {field: ["*a*"] * (MOST_PATTERNS + 1)})
@@ -67,7 +67,7 @@ def test_patterns_of_a_window(helen: Running, field: str) -> None:
 
 
 def test_a_filter_of_wildcards_fits_nothing(helen: Running) -> None:
-    """It has a length of its own, and is answered as any other."""
+    """A filter of wildcards has a limit of its own and is answered."""
     answer = Web(helen).ask("GET", f"/api/v1/rows?all=1&filter=agent:{'*a' * 450}")
     assert (answer.status, answer.json["rows"]) == (200, [])
 
@@ -90,7 +90,7 @@ def request(text: str | None = None) -> Any:
     (str, "\ud800"), (str, "a\udfff"), (str, 1), (float, True), (float, "1"), (bool, 1),
 ])  # fmt: skip
 def test_a_place_that_no_list_has(kind: type, value: Any) -> None:
-    """It is refused as made up: the database would fail over it."""
+    """A cursor with a place that no list has is refused, since the database would fail on it."""
     with pytest.raises(Problem, match="`cursor` is none of ours"):
         read_page(request(cursor(value)), "x", (kind,))
 
@@ -99,12 +99,12 @@ def test_a_place_that_no_list_has(kind: type, value: Any) -> None:
     (int, GREATEST - 1), (int, -GREATEST), (str, "grüße"), (str, "\U0001f600"), (float, 1), (float, 1.5), (bool, True),
 ])  # fmt: skip
 def test_a_place_that_a_list_may_have(kind: type, value: Any) -> None:
-    """At the limits, and one step within."""
+    """A cursor with a place within the limits is accepted."""
     assert read_page(request(cursor(value)), "x", (kind,)).after == (value,)
 
 
 def test_the_audit_behind_a_place_of_no_number(helen: Running) -> None:
-    """A number that the database does not take was a fault of Helen's, with a traceback in its log."""
+    """A cursor of the audit with a number beyond the database's is refused, and the largest one is answered."""
     for number in range(3):
         ask(helen, "POST", "/api/v1/web-tokens", {"name": f"t{number}", "scopes": ["read"]})
     following = ask(helen, "GET", "/api/v1/audit?limit=1").json["next"]

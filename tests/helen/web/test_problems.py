@@ -24,14 +24,14 @@ from helen.web.problems import Problem, document_of, problem_of, unauthorized
     ],
 )  # fmt: skip
 def test_errors_have_a_status(error: Exception, status: int, title: str) -> None:
-    """It stands in the web room alone: the error itself knows none."""
+    """A known error becomes a problem with its status and title."""
     problem = problem_of(error)
     assert problem is not None
     assert (problem.status, problem.title) == (status, title)
 
 
 def test_headers_go_with_a_problem() -> None:
-    """When to come again, which methods there are, how to show a token."""
+    """A problem has the headers of its error: retry-after, allow, or www-authenticate."""
     told = [problem_of(TooOften("x", 1.2)), problem_of(MethodNotAllowed(["PUT", "GET"])), unauthorized("x", "Basic")]
     assert [problem.headers for problem in told if problem is not None] == [
         {"retry-after": "2"}, {"allow": "GET, PUT"}, {"www-authenticate": 'Basic realm="helen"'}
@@ -39,7 +39,7 @@ def test_headers_go_with_a_problem() -> None:
 
 
 def test_faults_of_helen_are_no_problems() -> None:
-    """They go to the log; a subclass of a known error is not known by it."""
+    """An unknown error, or a subclass of a known one, is no problem and goes to the log."""
 
     class Stranger(JobRefused):
         pass
@@ -48,12 +48,12 @@ def test_faults_of_helen_are_no_problems() -> None:
 
 
 def test_the_document() -> None:
-    """RFC 9457, in UTF-8."""
+    """The document of a problem is that of RFC 9457 in UTF-8."""
     document = json.loads(document_of(Problem(404, "no such agent", "é")))
     assert document == {"type": "about:blank", "title": "no such agent", "status": 404, "detail": "é"}
 
 
 def test_half_a_letter_in_a_sentence() -> None:
-    """A client's words may stand in the sentence, and JSON may escape what UTF-8 can't hold."""
+    """Half a surrogate pair in a sentence becomes a question mark."""
     document = json.loads(document_of(Problem(404, "no such agent", "no agent fits a\ud800 or \udfff")))
     assert document["detail"] == "no agent fits a? or ?"

@@ -1,4 +1,4 @@
-"""A real Helen answers promtool, and Grafana's Prometheus data source; a limited token sees its agents alone."""
+"""Tests that Helen answers promtool and Grafana's Prometheus data source, and a limited token for its agents alone."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ FORM = "application/x-www-form-urlencoded"
 
 
 class Stage:
-    """Helen with passive results of three hosts, and a token that is limited to two of them."""
+    """Run Helen with passive results of three hosts, and a token limited to two of them."""
 
     def __init__(self, folder: Path) -> None:
         (folder / "state").mkdir(mode=0o700)
@@ -61,7 +61,7 @@ class Stage:
         assert ask(self.helen, "POST", "/api/v1/passive/results", given).status == 201
 
     def form(self, path: str, token: str = "", **given: Any) -> Answer:
-        """As Grafana asks: a form, by POST."""
+        """Ask by POST with a form, as Grafana does."""
         headers = {"content_type": FORM} | ({"authorization": f"Bearer {token}"} if token else {})
         return self.web.ask("POST", f"/api/v1/{path}", urlencode(given, doseq=True).encode(), **headers)
 
@@ -95,7 +95,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 
 
 def test_promtool_asks_one_time(stage: Stage) -> None:
-    """Unchanged, with a token as the password."""
+    """promtool's instant query works unchanged with a token as the password, and an unknown function is an error."""
     said = stage.promtool("instant", "SERVER", 'used{agent="web-1"}')
     assert said.startswith('used{agent="web-1", check="disk", dc="north", path="/", team="shop"} => 42.25 @[')
     assert stage.promtool("instant", "SERVER", "max by (team) (used)").count("=>") == 2
@@ -106,7 +106,7 @@ def test_promtool_asks_one_time(stage: Stage) -> None:
 
 
 def test_promtool_asks_a_range(stage: Stage) -> None:
-    """The values of the last minutes."""
+    """promtool's range query gives the values of the last minutes."""
     now = time.time()
     words = ["range", f"--start={now - 60:.0f}", f"--end={now + 60:.0f}", "--step=10s", "SERVER"]
     said = stage.promtool(*words, "sum(used)")
@@ -115,7 +115,7 @@ def test_promtool_asks_a_range(stage: Stage) -> None:
 
 
 def test_promtool_asks_for_series_and_labels(stage: Stage) -> None:
-    """All that there are, and those that fit."""
+    """promtool lists series and the values of labels, all or those that fit."""
     said = stage.promtool("series", "SERVER", "--match=sent")
     assert sorted(said.splitlines()) == [
         '{__name__="sent", agent="vault-9", check="safe", team="bank"}',
@@ -130,7 +130,7 @@ def test_promtool_asks_for_series_and_labels(stage: Stage) -> None:
 
 
 def test_what_grafana_asks(stage: Stage) -> None:
-    """The calls of its Prometheus data source: the test button, the query builder, panels, exemplars, rules."""
+    """The calls of Grafana's Prometheus data source are answered in its form."""
     healthy = stage.form("query", query="1+1", time="4").json
     assert healthy == {"status": "success", "data": {"resultType": "scalar", "result": [4.0, "2"]}}
     info = stage.get("status/buildinfo").json["data"]
@@ -153,7 +153,7 @@ def test_what_grafana_asks(stage: Stage) -> None:
 
 
 def test_a_large_answer_is_packed(stage: Stage) -> None:
-    """For clients that take gzip; it is the same answer."""
+    """A large answer is packed for clients that take gzip, and is the same answer."""
     given = {"query": "vector(time())", "start": 0, "end": 100_000, "step": 10}
     packed = stage.web.ask("GET", f"/api/v1/query_range?{urlencode(given)}", accept_encoding="gzip")
     plain = stage.get("query_range", **given)
@@ -165,7 +165,7 @@ def test_a_large_answer_is_packed(stage: Stage) -> None:
 
 
 def test_a_limited_token_sees_its_agents_alone(stage: Stage) -> None:
-    """In every answer, and in words that it tries out."""
+    """A limited token sees its agents alone in every answer of the query API."""
     given = {"match[]": '{agent=~".+"}'}
     for answer in (
         stage.form("query", stage.limited, query='{agent=~".+"}'), stage.form("series", stage.limited, **given),
@@ -199,7 +199,7 @@ BAD = {
 
 @pytest.mark.parametrize(("given", "status", "said"), BAD.values(), ids=BAD)
 def test_what_can_not_be_answered(stage: Stage, given: dict[str, Any], status: int, said: str) -> None:
-    """In Prometheus' form, with a sentence."""
+    """A wrong query is refused in Prometheus' form with a sentence."""
     answer = stage.form("query", **given)
     assert (answer.status, answer.json["status"]) == (status, "error")
     assert answer.json["errorType"] == ("bad_data" if status == 400 else "execution")
@@ -207,7 +207,7 @@ def test_what_can_not_be_answered(stage: Stage, given: dict[str, Any], status: i
 
 
 def test_what_no_range_can_be(stage: Stage) -> None:
-    """Too many steps, a step of nothing, an end before its start, a form without an end."""
+    """A range with too many steps, no step, no end or a reversed one is refused with a sentence."""
     for given, said in (
         ({"start": 0, "end": 4_000_000_000, "step": 15}, "exceeded maximum resolution of 11000 points"),
         ({"start": 0, "end": 10, "step": 0}, "`step` is a duration of a millisecond or more"),

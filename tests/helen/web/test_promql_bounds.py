@@ -1,4 +1,4 @@
-"""A question that would never end, or take all memory, is refused over HTTP; the next one is answered."""
+"""Tests that a query that would not end, or take all memory, is refused over HTTP, and the next one is answered."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FORM = "application/x-www-form-urlencoded"
 
 
 class Stage:
-    """Helen, and a lake with a million series of one metric, of one bucket each, and 400 of another one."""
+    """Run Helen with a lake of a million series of one metric, of one bucket each, and 400 of another."""
 
     def __init__(self, folder: Path) -> None:
         (folder / "state").mkdir(mode=0o700)
@@ -49,7 +49,7 @@ class Stage:
 
 
 def buckets(lake: Lake) -> pa.Table:
-    """Rows of five minutes: all in the first bucket of the day."""
+    """Return rows of five minutes, all in the first bucket of the day."""
     words = [f'many{{n="{number}"}}' for number in range(MANY)] + [
         f'some{{n="{"a" * number}"}}' for number in range(SOME)
     ]
@@ -73,7 +73,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 
 
 def refused(answer: Answer, status: int, said: str = "") -> None:
-    """It has Prometheus' form and a sentence; a process that died or a time that was over would say others."""
+    """Check that an answer is a refusal in Prometheus' form with this sentence."""
     assert (answer.status, answer.json["status"]) == (status, "error"), answer.json
     assert answer.json["errorType"] == {400: "bad_data", 422: "execution"}[status]
     assert said in answer.json["error"], answer.json
@@ -86,13 +86,13 @@ def values(answer: Answer) -> list[str]:
 
 @pytest.mark.parametrize("query", ["many", "sum(rate(many[1h]))", '{agent="web-1"}', 'count(many{n!="5"})'])
 def test_a_million_series(stage: Stage, query: str) -> None:
-    """Are counted while they come, whatever is made of them then; few of another metric are answered after it."""
+    """A query that fits a million series is refused while they are counted, and the next query is answered."""
     refused(stage.range(query), 422, "more than 10000 series fit: pick fewer")
     assert values(stage.range("count(some)", end=BEGIN)) == [str(SOME)]
 
 
 def test_lists_of_a_million_series(stage: Stage) -> None:
-    """Series, and the names and values of labels."""
+    """Lists of a million series or of their labels are refused."""
     span = {"start": BEGIN, "end": BEGIN + 3_600, "match[]": "many"}
     for path in ("series", "labels"):
         refused(stage.ask(path, **span), 422, "more than 10000 series fit")
@@ -101,7 +101,7 @@ def test_lists_of_a_million_series(stage: Stage) -> None:
 
 
 def test_many_steps_of_many_series(stage: Stage) -> None:
-    """Are refused before there is room for them."""
+    """Many steps of many series are refused before memory is taken for them."""
     refused(stage.range("some", step=0.33), 422, "400 series at 10910 steps are more than 4000000 values")
     refused(stage.range("some", step=0.3), 400, "exceeded maximum resolution of 11000 points")
 
@@ -111,7 +111,7 @@ BOMBS = ["(a+)+b", "(a|aa)+b", "(a*)*b", "(.*.*)*b", "(?:a?){200}a{200}b", "([a-
 
 @pytest.mark.parametrize("bomb", BOMBS)
 def test_an_expression_that_takes_others_for_ever(stage: Stage, bomb: str) -> None:
-    """Fits no label of 400, of up to 399 letters: either that is the answer, or it is said that it takes too long."""
+    """A regular expression that backtracks for ever fits no label or is refused as too slow."""
     answer = stage.range(f'count(some{{n=~"{bomb}"}})')
     if answer.status == 200:
         assert values(answer) == []
@@ -120,7 +120,7 @@ def test_an_expression_that_takes_others_for_ever(stage: Stage, bomb: str) -> No
 
 
 def test_an_expression_beyond_the_budget(stage: Stage) -> None:
-    """Is refused, and so are those that grow when they are read."""
+    """A regular expression that is too slow or grows too large is refused, with the reason."""
     slow = "(?:a?){200}" * 3 + "b"
     refused(stage.range(f'some{{n=~"{slow}"}}'), 422, "the expressions of the labels take too long")
     steps = "it comes to more than 2000 steps"
@@ -138,13 +138,13 @@ ENDLESS = {
 
 @pytest.mark.parametrize("query", ENDLESS.values(), ids=ENDLESS)
 def test_a_question_without_an_end(stage: Stage, query: str) -> None:
-    """Is no PromQL, or more of it than a question has."""
+    """A query that is endless or no PromQL is refused with 400, and the next one is answered."""
     refused(stage.range(query), 400)
     assert values(stage.range("1", step=3_600)) == ["1", "1"]
 
 
 def test_a_century(stage: Stage) -> None:
-    """A range of a hundred years has its steps; one of them as a range of samples is refused."""
+    """A range of a hundred years has its steps, and a window or an offset of that length is refused."""
     span = {"start": 0, "end": CENTURY, "resolution": ""}
     assert values(stage.range("count(some)", step=86_400 * 30, **span)) in ([], [str(SOME)])
     refused(stage.range("count(some)", step="1d", **span), 400, "exceeded maximum resolution of 11000 points")

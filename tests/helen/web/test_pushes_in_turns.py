@@ -1,4 +1,4 @@
-"""Warnings, pushes, orders and fields of forms look at agents in turns: they are counted in each of them."""
+"""Tests that warnings, pushes, orders and completions look at agents in turns, counted in each turn."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def fleet(monkeypatch: pytest.MonkeyPatch) -> Fleet:
 
 
 def test_warnings_about_labels(fleet: Fleet) -> None:
-    """A key that some agent was given has no warning; for others it counts the agents that claim it."""
+    """A label key that no agent was given has a warning with the number of agents that claim it, found in turns."""
     for number, agent in enumerate(list(fleet.roster.agents.values())):
         agent.given = {"tier": "test"} if number == AGENTS - 1 else {}
         agent.claimed = {"nowhere": "x"} if number % 4 == 0 else {}
@@ -36,7 +36,7 @@ def test_warnings_about_labels(fleet: Fleet) -> None:
 
 
 def test_how_far_a_push_has_come(fleet: Fleet) -> None:
-    """Agents that run the set, what they keep old, and the Equus that goes out with it."""
+    """The state of a push counts the agents that run the set, keep old files, or upgrade, in turns."""
     agents = list(fleet.roster.agents.values())
     for number, agent in enumerate(agents):
         agent.digest, agent.equus_version = "abc" if number % 2 else "old", "equus/0.3.0" if number % 4 else "equus/0.2"
@@ -64,7 +64,7 @@ def test_the_newest_version_that_agents_hold(fleet: Fleet) -> None:
 
 
 def test_names_of_an_order(fleet: Fleet) -> None:
-    """It returns agents that only a given label fits, in order; for a caller with a limit all that it means."""
+    """An order names the agents that only a given label selects, in order, and all of them for a limited caller."""
     for number, agent in enumerate(list(fleet.roster.agents.values())):
         agent.claimed = {"role": "r1"} if number >= AGENTS // 2 else {}
     named, sizes = fleet.follow(named_by(fleet.parts(None), OWNER, ["role=r1"]))
@@ -77,7 +77,7 @@ def test_names_of_an_order(fleet: Fleet) -> None:
 
 
 def test_labels_of_past_changes(fleet: Fleet) -> None:
-    """They are copied for a thread, if a pattern is of labels."""
+    """Labels for past changes are copied for a thread, if a pattern is of labels."""
     found, sizes = fleet.follow(_labels(fleet.parts(None), asked([], {"on": "role=r1"})))
     assert found["a5"] == {"role": "r1", "own": "v5"} and len(found) == AGENTS
     assert found["a5"] is not fleet.roster.agents["a5"].labels and max(sizes) <= MOST, sizes
@@ -85,7 +85,7 @@ def test_labels_of_past_changes(fleet: Fleet) -> None:
 
 
 def test_what_the_field_of_a_dry_run_completes(fleet: Fleet) -> None:
-    """The first names and labels in order, of agents alone."""
+    """The completions of a dry run's field are the first names and labels in order, of agents alone."""
     fleet.roster.agents["a0"].enrolled = False
     found, sizes = fleet.follow(_targets(fleet.parts(None)))
     assert found[:2] == ["a1", "a10"] and len(found) == 1_000 and found[500:502] == ["own=v1", "own=v10"]

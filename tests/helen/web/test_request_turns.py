@@ -1,4 +1,4 @@
-"""Whole requests take turns: each is followed from its beginning to its answer, and rows are counted in each turn.
+"""Tests that whole requests take turns, from the beginning to the answer, with rows counted in each turn.
 
 No clock is looked at. A row counts once in a turn, however often it is asked for something; a walk over all of them at
 once, wherever it is made, is a turn with as many rows.
@@ -39,14 +39,14 @@ MOST = FIRST_ROWS + 2 * ROWS_A_STEP  # rows of one turn: those of the first sigh
 
 
 class TurnClock(Clock):
-    """A reactor in which everything that is put off takes place in a turn of its own."""
+    """Run each delayed call in a turn of its own."""
 
     def callLater(self, delay: float, what: Callable[..., object], *args: object, **kwargs: object) -> Any:
         return super().callLater(max(delay, 1.0), what, *args, **kwargs)
 
 
 class Site:
-    """A feed of 2,000 rows, and which of them have been looked at in this turn."""
+    """Hold a feed of 2,000 rows, and those that were looked at in this turn."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.clock, self.touched = TurnClock(), set[int]()
@@ -123,7 +123,7 @@ QUERIES = [
 @pytest.mark.parametrize("limit", LIMITS, ids=str)
 @pytest.mark.parametrize("query", QUERIES, ids=lambda query: "-".join(query) or "problems")
 def test_rows_take_turns(site: Site, limit: tuple[str, ...] | None, query: dict[str, str]) -> None:
-    """Also the first time that a caller with a limit asks, and in an order that has to be made for it."""
+    """A request for rows takes turns, also the first one of a limited caller or of a new order."""
     sight, written = None if limit is None else Sight(limit, site.agents), list[bytes]()
     request = asked("/api/v1/rows", query | {"strips": "1"}, written)
     _, sizes = site.follow(lambda: Deferred.fromCoroutine(list_rows(site.parts(sight), request)))
@@ -137,7 +137,7 @@ def test_rows_take_turns(site: Site, limit: tuple[str, ...] | None, query: dict[
 @pytest.mark.parametrize("limit", LIMITS, ids=str)
 @pytest.mark.parametrize("query", QUERIES, ids=lambda query: "-".join(query) or "problems")
 def test_a_page_takes_turns(site: Site, limit: tuple[str, ...] | None, query: dict[str, str]) -> None:
-    """The board, with the counts in its head."""
+    """The page of rows takes turns, with the counts in its head."""
     sight, written = None if limit is None else Sight(limit, site.agents), list[bytes]()
     wanted = {"q" if name == "filter" else name: value for name, value in query.items()}
     rest, sizes = site.follow(
@@ -153,7 +153,7 @@ def test_a_page_takes_turns(site: Site, limit: tuple[str, ...] | None, query: di
 
 
 class Reader:
-    """A client of a stream, and what it has got."""
+    """Play a client of a stream, and keep what it got."""
 
     def __init__(self) -> None:
         self.got = b""
@@ -174,7 +174,7 @@ def changed(got: bytes) -> Iterator[dict[str, Any]]:
 
 @pytest.mark.parametrize("limit", LIMITS, ids=str)
 def test_a_stream_takes_turns(site: Site, limit: tuple[str, ...] | None) -> None:
-    """A client that is far behind, with others that want other rows: a turn is some rows of one of them."""
+    """A stream tells a client far behind, and others with other rows, some rows of one client in each turn."""
     sight = None if limit is None else Sight(limit, site.agents)
     log = SimpleNamespace(listeners=[], newest=0, floor=0, after=lambda *_: [], id_of=lambda at: f"e.{at}", watched={})
     streams = Streams(site.clock, cast(Any, log), lambda: None, site.feed)

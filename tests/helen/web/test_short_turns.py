@@ -1,4 +1,4 @@
-"""Long work takes turns of a few milliseconds: the clock of the budget is one that each step moves."""
+"""Tests that long work takes turns of a few milliseconds, by a clock that each step moves."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ class Works:
 
 @pytest.mark.parametrize(("cost", "a_turn"), [(0.3 * TURN_SECONDS, 4), (1.1 * TURN_SECONDS, 1), (5 * TURN_SECONDS, 1)])
 def test_a_turn_ends_with_its_budget(monkeypatch: pytest.MonkeyPatch, cost: float, a_turn: int) -> None:
-    """No step is begun after it, however many works wait: they share one budget."""
+    """A turn ends with its budget, which all waiting works share."""
     assert set(Works(monkeypatch, cost).run(8, 8, 8)) == {a_turn}
 
 
 def test_a_turn_and_a_step_are_shorter_than_what_a_page_may_hold_the_reactor() -> None:
-    """10 ms; a step of 50 rows takes 2 ms at the most on a slow machine."""
+    """A turn with a last step is shorter than 5 ms, even on a slow machine."""
     assert TURN_SECONDS + short_turns.ROWS_A_STEP * 40e-6 <= 0.005

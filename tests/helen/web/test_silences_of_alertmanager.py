@@ -1,4 +1,4 @@
-"""Silences by Alertmanager's UUIDs: however many windows there are, their UUIDs are made in a thread."""
+"""Tests silences by Alertmanager's UUIDs, which are made in a thread however many windows there are."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MATCHERS = [{"name": "agent", "value": "a", "isRegex": False}]
 
 
 class Stage:
-    """300 windows, threads by hand, and the UUIDs that are made outside of them."""
+    """Hold 300 windows, a thread run by hand, and the number of UUIDs made outside of it."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.windows = {
@@ -86,7 +86,8 @@ def stage(monkeypatch: pytest.MonkeyPatch) -> Stage:
 
 @pytest.mark.parametrize("name", ["w299", uuid_of("w299")])
 def test_one_that_is_there(stage: Stage, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By its own id and by its UUID; the answer to a change has one UUID."""
+    """A silence is cancelled and changed by its own id and by its UUID, and only the answer's UUID is made outside
+    the thread."""
     assert stage.expire(name) == {}
     assert stage.put(monkeypatch, name) == {"silenceID": uuid_of("w299")}
     assert stage.written == [("silence", "cancel", "w299"), ("silence", "add", "w299")]
@@ -95,7 +96,7 @@ def test_one_that_is_there(stage: Stage, name: str, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("name", ["w300", uuid_of("w300"), "x"])
 def test_one_that_is_not(stage: Stage, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is looked for among all, and never on the reactor's thread."""
+    """An unknown silence is searched for in a thread alone, and is 404."""
     for command in (stage.expire, lambda name: stage.put(monkeypatch, name)):
         with pytest.raises(Problem) as told:
             command(name)
@@ -104,7 +105,7 @@ def test_one_that_is_not(stage: Stage, name: str, monkeypatch: pytest.MonkeyPatc
 
 
 def test_one_that_ends_while_it_is_looked_for(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is not in force any more: it is neither cancelled nor opened again."""
+    """A silence that ends during the search is neither cancelled nor opened again."""
     stage.in_thread = stage.windows.clear
     for command in (stage.expire, lambda name: stage.put(monkeypatch, name)):
         with pytest.raises(Problem, match="no silence"):

@@ -1,4 +1,4 @@
-"""Tests what clients of the HTTP API can hold: connections, time to send a request, answers that they don't read."""
+"""Tests the limits of clients of the HTTP API: connections, time to send a request, unread answers."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ class Slow(Resource):
 
 @pytest.fixture
 def site() -> QuietSite:
-    """On a clock of its own."""
+    """Provide a site on a clock of its own."""
     made = QuietSite(Slow())
     made.reactor = Clock()
     return made
 
 
 def connect(site: QuietSite, host: str = "") -> Any:
-    """A client, or None for a closed socket."""
+    """Connect a client, and return its channel, or None for a closed socket."""
     channel = site.buildProtocol(IPv4Address("TCP", host, 40_000) if host else None)
     if channel is not None:
         channel.stage_transport = Transport()
@@ -58,7 +58,7 @@ def connect(site: QuietSite, host: str = "") -> Any:
 
 
 class Transport(StringTransport):
-    """Loses its connection at once when it is aborted, as the reactor does in its next turn."""
+    """Mark the connection as cut when it is aborted; `cut` tells its channel, as the reactor does a turn later."""
 
     is_cut = is_told = False
 
@@ -67,7 +67,7 @@ class Transport(StringTransport):
 
 
 def cut(channels: list[Any]) -> list[int]:
-    """Which of these were cut; they are told so."""
+    """Return which channels were cut, and tell them that their connections are lost."""
     gone = [at for at, channel in enumerate(channels) if channel.stage_transport.is_cut]
     for at in gone:
         if not channels[at].stage_transport.is_told:
@@ -94,7 +94,7 @@ def answer(request: Any) -> None:
 
 
 def test_256_clients_of_a_site(site: QuietSite) -> None:
-    """While all are busy the next one is a closed socket; one that goes makes room for one."""
+    """While all 256 clients are busy the next one is closed, and one that goes makes room."""
     inside = [connect(site, f"192.{at}.2.1") for at in range(MAX_CLIENTS)]
     assert None not in inside
     for channel in inside:
@@ -108,7 +108,7 @@ def test_256_clients_of_a_site(site: QuietSite) -> None:
 
 
 def test_the_oldest_stranger_goes(site: QuietSite) -> None:
-    """Silent sockets and refused clients make room for newcomers, then idle ones; never those that are busy (F55)."""
+    """Silent and refused clients make room for newcomers first, then idle ones, and never busy ones (F55)."""
     inside = [connect(site, f"192.{at}.2.1") for at in range(MAX_CLIENTS)]
     busy, idle = [ask(inside[at]) for at in range(100)], [ask(inside[at]) for at in range(100, 150)]
     refused = [ask(inside[at], is_let_in=False) for at in range(150, 200)]
@@ -134,7 +134,7 @@ def test_the_oldest_stranger_goes(site: QuietSite) -> None:
 
 
 def test_an_address_before_its_network(site: QuietSite) -> None:
-    """One address makes room for itself, then its network does; others keep their places (F55)."""
+    """An address above its share makes room for itself, then its network does, and others keep their places (F55)."""
     good = connect(site, "203.0.113.9")
     ours = [connect(site, "192.0.2.1") for _ in range(STRANGERS_OF_ADDRESS)]
     assert cut(ours) == []
@@ -151,7 +151,7 @@ def test_an_address_before_its_network(site: QuietSite) -> None:
 
 
 def test_silent_sockets_of_one_address_that_come_again(site: QuietSite) -> None:
-    """However many there are, a client of another address, of the same network too, finds a place (F55)."""
+    """Silent sockets of one address that come again leave room for a client of another address (F55)."""
     for _ in range(5 * MAX_CLIENTS):
         assert connect(site, "192.0.2.1") is not None
     assert len(site._clients) == STRANGERS_OF_ADDRESS
@@ -165,7 +165,7 @@ def test_silent_sockets_of_one_address_that_come_again(site: QuietSite) -> None:
 @pytest.mark.parametrize(("seconds", "ended"), [(HEAD_SECONDS - 0.5, False), (HEAD_SECONDS, True)])
 @pytest.mark.parametrize("begin", [b"", b"GET /api/v1/status HTTP/1.1\r\nhost: loc"], ids=["nothing", "half a head"])
 def test_a_request_that_does_not_come(site: QuietSite, begin: bytes, seconds: float, ended: bool) -> None:
-    """The head of a request has ten seconds, also where a letter comes now and then (F55)."""
+    """The head of a request has ten seconds, also if a letter comes now and then (F55)."""
     channel = connect(site)
     channel.dataReceived(begin)
     for _ in range(int(seconds / 0.5)):
@@ -178,7 +178,7 @@ def test_a_request_that_does_not_come(site: QuietSite, begin: bytes, seconds: fl
 
 
 def test_the_next_request_of_a_connection(site: QuietSite) -> None:
-    """It may come late, but once it has begun it has ten seconds as well; a body may take its time."""
+    """The next request of a connection may begin late, then has ten seconds for its head, and more for its body."""
     channel = connect(site)
     first = ask(channel)
     site.reactor.advance(30.0)
@@ -203,12 +203,12 @@ def test_the_next_request_of_a_connection(site: QuietSite) -> None:
     ],
 )  # fmt: skip
 def test_networks(address: str, network: str) -> None:
-    """As those of agents are counted."""
+    """The network of an address is its /24 or /64."""
     assert network_of(address) == network
 
 
 class Reader:
-    """A request whose client takes what it is told to take."""
+    """Play a request whose client takes bytes when told."""
 
     def __init__(self) -> None:
         self.aborted, self.written = False, 0
@@ -234,13 +234,13 @@ class Reader:
 
 
 def line(length: int) -> dict[str, Any]:
-    """A document that is a line of so many bytes."""
+    """Return a document that is a line of `length` bytes."""
     return {"x": "y" * (length - len('{"x": ""}\n'))}
 
 
 @pytest.mark.parametrize("beyond", [0, 1])
 def test_a_client_that_does_not_read(monkeypatch: pytest.MonkeyPatch, beyond: int) -> None:
-    """All that waits counts, to the byte: with one more the client is cut off, and that line is not written."""
+    """A client with more than MAX_UNREAD bytes unread is cut off, to the byte, and that line is not written."""
     monkeypatch.setattr(lines, "MAX_UNREAD", 10_000)
     reader = Reader()
     write = lines.Lines(reader).write  # type: ignore[arg-type]
@@ -251,7 +251,7 @@ def test_a_client_that_does_not_read(monkeypatch: pytest.MonkeyPatch, beyond: in
 
 
 def test_a_client_that_reads_late_is_not_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bytes that were taken no longer count."""
+    """A client that reads late is not cut off, since taken bytes do not count."""
     monkeypatch.setattr(lines, "MAX_UNREAD", 10_000)
     reader = Reader()
     write = lines.Lines(reader).write  # type: ignore[arg-type]
@@ -269,7 +269,7 @@ def test_a_client_that_reads_late_is_not_cut_off(monkeypatch: pytest.MonkeyPatch
 def test_a_length_that_is_no_number(
     site: QuietSite, caplog: pytest.LogCaptureFixture, length: str, status: int
 ) -> None:
-    """It is refused at once; Python reads no number of 5,000 digits, and a traceback for each would fill the log."""
+    """A content-length that is no number is refused at once, without a traceback in the log."""
     channel = connect(site, "192.0.2.1")
     channel.dataReceived(f"POST /login HTTP/1.1\r\nhost: localhost\r\ncontent-length: {length}\r\n\r\n".encode())
     assert channel.stage_transport.value().startswith(f"HTTP/1.1 {status} ".encode())
@@ -277,7 +277,7 @@ def test_a_length_that_is_no_number(
 
 
 def test_one_of_256_that_takes_nothing_of_its_answer(site: QuietSite) -> None:
-    """It is busy for ever, so that nobody makes room in its place: it is cut by the clock of the site."""
+    """A client that takes nothing of its answer is cut by the clock of the site, since it would be busy for ever."""
     channel = connect(site, "192.0.2.1")
     request = ask(channel)
     write_rows(request, "rows", range(3), lambda thing: {"n": thing})
@@ -295,7 +295,7 @@ def test_one_of_256_that_takes_nothing_of_its_answer(site: QuietSite) -> None:
 def test_an_answer_that_fails_in_the_middle_is_cut_off(
     site: QuietSite, monkeypatch: pytest.MonkeyPatch, version: bytes, sent: bytes
 ) -> None:
-    """An end behind the pieces that are sent would make half a page look whole; the log says why."""
+    """An answer that fails in the middle is cut off without an end, and logged: half a page would look whole."""
     logged, steps = list[str](), list[Any]()
     monkeypatch.setattr(answers.log, "failure", lambda text, failure, **names: logged.append(text.format(**names)))
     monkeypatch.setattr(paced_answers, "cooperate", Cooperator(scheduler=lambda call: steps.append(call)).cooperate)

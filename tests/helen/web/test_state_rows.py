@@ -1,4 +1,4 @@
-"""Rows of states: the kept ones are those that would be written, pages have each once, the reactor has its turns."""
+"""Tests rows of states: kept ones equal fresh ones, pages have each once, the reactor has its turns."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ALL = StateFilter(statuses=frozenset(range(4)))
 
 
 class Fleet:
-    """A timeline that things happen to."""
+    """Hold a timeline and its rows, with random events."""
 
     def __init__(self, seed: int) -> None:
         self.chance, self.timeline, self.now = random.Random(seed), Timeline(), 1_000.0
@@ -31,7 +31,7 @@ class Fleet:
         self.state_rows = StateRows(self.judge)
 
     def go_on(self) -> None:
-        """A few results, a rule, an acknowledgement, an agent that goes."""
+        """Apply a few results, and at random a rule, an acknowledgement or the end of an agent."""
         for _ in range(self.chance.randrange(30)):
             self.now += 1.0
             agent, check = f"a{self.chance.randrange(6)}", f"c{self.chance.randrange(5)}"
@@ -59,7 +59,7 @@ class Fleet:
 
 @pytest.mark.parametrize("seed", range(10))
 def test_rows_that_are_kept(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever happens between two answers, each row is what it would be if nothing was kept."""
+    """Kept rows equal rows made without keeping any, and their number is bounded."""
     monkeypatch.setattr(state_rows, "MOST_KEPT", 20)
     fleet = Fleet(seed)
     for _ in range(30):
@@ -69,7 +69,7 @@ def test_rows_that_are_kept(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_agents_out_of_sight_take_turns_as_well() -> None:
-    """A caller sees the last one of 500 agents: between two rests no more are looked at than a turn has time for."""
+    """Agents out of sight are skipped in turns as well."""
     fleet, looked, sizes = Fleet(1), list[str](), list[int]()
     for number in range(500):
         run(fleet.timeline.result(f"a{number:03}", "c", Result(1_000.0, 2)))
@@ -91,7 +91,7 @@ def test_agents_out_of_sight_take_turns_as_well() -> None:
 
 
 def test_what_shows_no_change_is_not_written_again() -> None:
-    """The same bytes, the same object; after a result that changes nothing, too."""
+    """A row without a shown change is the same object again, also after a result that changes nothing."""
     fleet = Fleet(1)
     fleet.go_on()
 
@@ -112,7 +112,7 @@ def test_what_shows_no_change_is_not_written_again() -> None:
 
 
 def test_what_is_wanted() -> None:
-    """The rows are those that are not well, of a status, of an agent, or after a place."""
+    """A filter selects rows that are not ok, of a status, of an agent, or behind a place."""
     fleet = Fleet(3)
     for _ in range(5):
         fleet.go_on()
@@ -131,7 +131,7 @@ def test_what_is_wanted() -> None:
 
 @pytest.mark.parametrize("limit", [None, 1, 2, 7, 1_000])
 def test_pages(limit: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """JSON whatever the pieces are; all pages together are the whole, and the last one has no next."""
+    """Pages of any size are JSON and together the whole, and the last one has no next place."""
     monkeypatch.setattr(state_rows, "ROWS_A_TURN", 3)
     monkeypatch.setattr(state_rows, "FRESH_A_TURN", 2)
     fleet = Fleet(4)
@@ -154,7 +154,7 @@ def test_pages(limit: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_reactor_has_its_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However few are wanted, and however many are written anew; whoever hangs up ends it."""
+    """The reactor has its turns however few rows fit, and a client that hangs up ends the answer."""
     monkeypatch.setattr(state_rows, "ROWS_A_TURN", 50)
     monkeypatch.setattr(state_rows, "FRESH_A_TURN", 10)
     fleet = Fleet(5)
@@ -170,7 +170,7 @@ def test_the_reactor_has_its_turns(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_rows_of_many_small_agents_are_written_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However few checks an agent has, and wherever one ends: a turn writes about as many rows as it has time for."""
+    """A turn writes about FRESH_A_TURN rows, however few checks each agent has."""
     written, show, sizes = [0], state_rows._show, list[int]()
 
     def counted(*given: Any) -> Any:
@@ -192,7 +192,7 @@ def test_rows_of_many_small_agents_are_written_in_turns(monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("seed", range(5))
 def test_two_at_a_time(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Answers that are made in turns: what was there when one began is in it, whatever another is at just then."""
+    """Answers made in turns beside each other each have the rows that stayed the same since they began."""
     monkeypatch.setattr(state_rows, "FRESH_A_TURN", 2)
     monkeypatch.setattr(state_rows, "ROWS_A_TURN", 4)
     fleet = Fleet(seed)
@@ -227,7 +227,7 @@ def _many(fleet: Fleet, status: int, checks: int = 50) -> None:
 
 @pytest.mark.parametrize("rests", [1, 2, 4])
 def test_an_answer_that_is_broken_off(rests: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A client that hangs up while the rows of an agent are written: the next one has the states of now."""
+    """An answer that is broken off leaves nothing behind, and the next one has the present states."""
     monkeypatch.setattr(state_rows, "FRESH_A_TURN", 10)
     fleet = Fleet(6)
     _many(fleet, 0)
@@ -243,7 +243,7 @@ def test_an_answer_that_is_broken_off(rests: int, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("which", [0, 1])
 def test_one_of_two_answers_is_broken_off(which: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first or the second of them: the other goes on, and whoever comes next has the states of now."""
+    """If one of two answers is broken off, the other goes on, and the next one has the present states."""
     monkeypatch.setattr(state_rows, "FRESH_A_TURN", 10)
     fleet = Fleet(7)
     _many(fleet, 0)
@@ -260,7 +260,7 @@ def test_one_of_two_answers_is_broken_off(which: int, monkeypatch: pytest.Monkey
 
 
 def test_an_older_answer_that_ends_after_all_rows_were_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its rows are not kept for the newest: those were dropped for want of room."""
+    """The rows of an older answer that ends after all rows were dropped are not kept as the newest."""
     monkeypatch.setattr(state_rows, "FRESH_A_TURN", 10)
     monkeypatch.setattr(state_rows, "MOST_KEPT", 60)
     fleet = Fleet(8)

@@ -1,4 +1,4 @@
-"""Tests what a body costs before its sender is known: little memory, and no time of the reactor."""
+"""Tests the cost of a body before its sender is known: little memory, and no time of the reactor."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FILE = '[hosts.nas]\n\n[[check]]\nhost = "nas"\nid = "smart"\n\n[[ping]]\nid = "
 
 
 class Taken(ApiRequest):
-    """A request that is not answered: what became of it is looked at."""
+    """Note that a request was processed, without answering it."""
 
     is_processed = False
 
@@ -54,14 +54,14 @@ MULTIPART = b'--b\r\nContent-Disposition: form-data; name="agent"\r\n\r\ndb-1\r\
      (b"multipart/form-data", b"--"), (b"application/json", b"{}"), (FORM, b"%" * 100)],
 )  # fmt: skip
 def test_a_body_adds_nothing_to_the_query(kind: bytes, body: bytes) -> None:
-    """Only the query has parameters: a form is read by the route that wants one, and never as multipart."""
+    """A body adds no parameters to those of the query, whatever its type."""
     request = taken(kind, body)
     assert (request.is_processed, request.args) == (True, {b"agent": [b"web-1", b"web-2"]})
     assert (request.path, request.body(), request.content.tell()) == (b"/x", body, 0)
 
 
 def test_a_body_beyond_what_its_head_allows() -> None:
-    """On both sides; what is refused is never processed, though it has come as a whole."""
+    """A body above the limit of its head is refused with 413 and never processed."""
     assert taken(FORM, b"x" * 100, most=100).is_processed
     refused = taken(FORM, b"x" * 101, most=100)
     assert not refused.is_processed and refused.body() == b""
@@ -78,7 +78,7 @@ def clients(*addresses: str) -> tuple[Clients, list[Client]]:
 
 
 def test_bodies_of_one_address() -> None:
-    """Together they have a limit; an answered one, a gone one and one that is let in make room."""
+    """Bodies of strangers at one address share a limit; one that is answered, gone or let in makes room."""
     held, (one, two, other) = clients("192.0.2.1", "192.0.2.1", "192.0.2.2")
     assert one.keep(KEPT_OF_ADDRESS - 5) and two.keep(5)
     assert not two.keep(1) and other.keep(KEPT_OF_ADDRESS) and not other.keep(1)
@@ -91,7 +91,7 @@ def test_bodies_of_one_address() -> None:
 
 
 def test_bodies_of_all_strangers() -> None:
-    """However many addresses they come from."""
+    """Bodies of all strangers share a limit, from however many addresses."""
     most = KEPT // KEPT_OF_ADDRESS
     _, made = clients(*(f"192.0.{at}.1" for at in range(most + 1)))
     assert all(each.keep(KEPT_OF_ADDRESS) for each in made[:most])
@@ -107,7 +107,7 @@ def test_bodies_of_all_strangers() -> None:
      (b"&".join([b"a=1"] * (MOST_FIELDS + 1)), {})],
 )  # fmt: skip
 def test_fields_are_not_decoded(body: bytes, fields: dict[str, bytes]) -> None:
-    """The first of each name counts, and a form of too many has none."""
+    """A form's fields are not decoded, the first of each name counts, and a form of too many has none."""
     assert read_raw_form(taken(FORM, body)) == fields
     assert read_raw_form(taken(b"text/plain", body)) == {}
 
@@ -118,7 +118,7 @@ def test_fields_are_not_decoded(body: bytes, fields: dict[str, bytes]) -> None:
      (b"a" * 11, None), (b"a" * 31, None)],
 )  # fmt: skip
 def test_a_value_has_a_length(value: bytes, text: str | None) -> None:
-    """As many bytes as it stands for, whichever way they are written."""
+    """A form's value has a limit on its decoded bytes."""
     assert decoded(value, 10) == text
 
 
@@ -144,7 +144,8 @@ def announce(web: Web, target: str, length: int, *headers: str) -> int:
 
 @pytest.mark.integration
 def test_who_may_send_much(fleet: Running, web: Web) -> None:
-    """A token, a host's key and a ping's URL are seen in the head; a stranger is refused before its body comes."""
+    """A token, a host's key or a ping's URL in the head allows a large body, and a stranger's is refused before it
+    comes."""
     key = ask(fleet, "GET", "/api/v1/passive/keys/nas").json["key"]
     ping = ask(fleet, "GET", "/api/v1/passive/pings/pings/nightly").json
     results, action = "/api/v1/passive/results", "/v1/actions/process-check-result"
@@ -172,7 +173,7 @@ def test_who_may_send_much(fleet: Running, web: Web) -> None:
 
 @pytest.mark.integration
 def test_nrdp_reads_results_of_those_who_have_a_key(fleet: Running, web: Web) -> None:
-    """Without a good one nothing is decoded, not even to be called wrong; with one they are read up to their limit."""
+    """NRDP decodes results only with a good key, and reads them up to their limit."""
     key = ask(fleet, "GET", "/api/v1/passive/keys/nas").json["key"]
     result = {
         "checkresult": {"type": "service"},
@@ -215,9 +216,7 @@ ALERT = b'[{"labels": {"agent": "nas", "alertname": "smart"}}]'
 def test_wrong_tokens_are_counted_everywhere(
     web: Web, place: int, method: str, target: str, body: bytes | None
 ) -> None:
-    """They are counted for each address: one that has shown too many is told to wait, and a good one from there is good
-    all the same.
-    """
+    """Wrong tokens are counted for each address by every route, and a good token from there works all the same."""
 
     def say(token: str, *asked: Any) -> http.client.HTTPResponse:
         client = http.client.HTTPConnection(web.host, int(web.port), 20.0, source_address=(f"127.0.7.{place}", 0))

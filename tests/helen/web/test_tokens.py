@@ -1,4 +1,4 @@
-"""Tokens of the HTTP API: what each scope opens, what is kept of them, and how they end."""
+"""Tests tokens of the HTTP API: the routes of each scope, stored traces, and their ends."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from helen.web.tokens import WebTokens
 
 
 def test_what_includes_what() -> None:
-    """Scopes are few: each includes itself, and `admin` all."""
+    """Each scope includes itself, and `admin` all."""
     assert all(scope in INCLUDES[scope] for scope in SCOPES)
     assert INCLUDES["admin"] == set(SCOPES) == set(CLI_SCOPES)
     assert including(("push", "operate")) == {"push", "operate", "read", "metrics"}
@@ -36,7 +36,8 @@ def test_what_includes_what() -> None:
 
 @pytest.mark.adversary(68)
 def test_the_table_of_scopes() -> None:
-    """Reads need no more than `read` but where secrets or everybody's deeds are; each row is there once."""
+    """Each route is in the table of scopes once; five are open to all, and only writes that read have the scope
+    `read`."""
     assert len(BY_NAME) == len(ROUTES)
     wide = [route.path for route in ROUTES if route.scope is None and not route.checks_caller]
     assert sorted(wide) == ["/api/v1/openapi.json", "/healthz", "/livez", "/login", "/readyz"]
@@ -50,7 +51,7 @@ def test_the_table_of_scopes() -> None:
 
 
 def test_one_token_too_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Refused in memory and in the database; one that has expired makes room."""
+    """A token above the limit is refused in memory and in the database, and an expired one makes room."""
     monkeypatch.setattr(web_token_rows, "MOST", 2)
     monkeypatch.setattr("helen.web.tokens.MOST", 2)
     db = schema.connect(tmp_path / "helen.db")
@@ -84,7 +85,7 @@ def web(fleet: Running) -> Web:
 
 @pytest.fixture(scope="module")
 def tokens(fleet: Running) -> Iterator[dict[str, str]]:
-    """One of each scope, by its name."""
+    """Provide a token of each scope by its name."""
     made = {scope: make(fleet, name=f"t-{scope}", scopes=[scope])["token"] for scope in SCOPES}
     yield made
     for scope in SCOPES:
@@ -117,7 +118,7 @@ def make(fleet: Running, **body: Any) -> Any:
     ],
 )
 def test_what_each_scope_opens(web: Web, tokens: dict[str, str], method: str, path: str, opened_by: str) -> None:
-    """The others get a 403 that names what is missing. Each request can't be done: 400 or 409 is past the gate."""
+    """A scope opens its routes, and others are refused with a 403 that names the missing scope."""
     needed = BY_NAME[f"{method} {path}"].scope
     body = None if method == "GET" else b"[]"
     for scope, token in tokens.items():
@@ -132,7 +133,7 @@ def test_what_each_scope_opens(web: Web, tokens: dict[str, str], method: str, pa
 
 @integration
 def test_only_a_hash_is_kept(fleet: Running, tokens: dict[str, str]) -> None:
-    """Nowhere in the state directory; and the list shows nothing that opens anything."""
+    """No token is in the state directory or the list, since only a hash is kept."""
     shown = ask(fleet, "GET", "/api/v1/web-tokens")
     assert {each["name"]: each["scopes"] for each in shown.json["tokens"]} == {f"t-{s}": [s] for s in SCOPES}
     kept = []
@@ -162,7 +163,7 @@ def test_only_a_hash_is_kept(fleet: Running, tokens: dict[str, str]) -> None:
 def test_tokens_that_can_not_be_made(
     fleet: Running, tokens: dict[str, str], body: dict[str, Any], problem: tuple[int, str]
 ) -> None:
-    """Each with what to do."""
+    """A token that cannot be made is refused with the right form."""
     answer = ask(fleet, "POST", "/api/v1/web-tokens", body)
     assert answer.problem[0] == problem[0]
     assert problem[1] in answer.problem[2]
@@ -170,7 +171,7 @@ def test_tokens_that_can_not_be_made(
 
 @integration
 def test_an_end(fleet: Running, web: Web) -> None:
-    """A token that has expired opens nothing, says so, and makes room for its name."""
+    """An expired token opens nothing, says so, and makes room for its name."""
     token = make(fleet, name="brief", scopes=["read"], expires=0.5)["token"]
     wait_until(lambda: web.ask("GET", "/api/v1/status", authorization=f"Bearer {token}").status == 401, "end")
     answer = web.ask("GET", "/api/v1/status", authorization=f"Bearer {token}")
@@ -181,7 +182,7 @@ def test_an_end(fleet: Running, web: Web) -> None:
 
 @integration
 def test_a_revoked_token_takes_its_streams_with_it(fleet: Running, web: Web) -> None:
-    """At once; what others follow goes on."""
+    """A revoked token's streams end at once, and it opens nothing."""
     token = make(fleet, name="follower", scopes=["read"])["token"]
     connection = http.client.HTTPConnection(web.host, int(web.port), timeout=60)
     connection.request("GET", "/api/v1/events", headers={"authorization": f"Bearer {token}"})
@@ -198,7 +199,7 @@ def test_a_revoked_token_takes_its_streams_with_it(fleet: Running, web: Web) -> 
 
 @integration
 def test_the_audit_names_who_did_it(fleet: Running, web: Web, tokens: dict[str, str]) -> None:
-    """The token by its name, the deed, what it was done to; dry runs and refusals are no deeds."""
+    """The audit names the token, the action, its subject and address; dry runs and refusals are not in it."""
     window = {"kind": "silence", "id": "audited", "agents": ["nobody"], "until": 3e9}
     named = {"authorization": f"Bearer {tokens['operate']}"}
     for body in (window | {"dry_run": True}, window, window | {"until": 1}):
@@ -223,7 +224,7 @@ def test_the_audit_names_who_did_it(fleet: Running, web: Web, tokens: dict[str, 
 
 @integration
 def test_the_command(fleet: Running, web: Web, tmp_path: Path) -> None:
-    """Made, listed, of use, revoked; a dry run makes none."""
+    """`helen web-token` makes, lists and revokes tokens, and a dry run makes none."""
 
     def helen(*words: str, status: int = 0) -> str:
         done = CliRunner().invoke(main, ["web-token", *words, "--state", str(fleet.state)])

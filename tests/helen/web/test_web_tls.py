@@ -1,4 +1,4 @@
-"""TLS of --web: a pair of PEM files, read again when they change; plain HTTP off loopback is told."""
+"""Tests TLS of --web: a pair of PEM files, read again when they change; plain HTTP off loopback is reported."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def make_pair(folder: Path, name: str = "localhost", password: bytes | None = No
 
 @pytest.mark.parametrize("fault", ["no file", "no PEM", "another key", "a password", "swapped"])
 def test_a_pair_that_is_none(tmp_path: Path, fault: str) -> None:
-    """One sentence that names the files; nothing is asked at the terminal."""
+    """A pair of files that cannot be used is refused by a sentence that names them, without a prompt."""
     cert, key = make_pair(tmp_path, password=b"x" if fault == "a password" else None)
     if fault == "no file":
         key.unlink()
@@ -71,7 +71,7 @@ def test_a_pair_that_is_none(tmp_path: Path, fault: str) -> None:
 
 
 def test_the_setting(tmp_path: Path) -> None:
-    """Two files with a comma between, from the working folder on."""
+    """--web-tls is two files with a comma between, relative to the working folder."""
     found = read(gather({"state": str(tmp_path), "web-tls": "a.pem, /b/c.pem"}, {}, None))
     assert found.web_tls == (Path.cwd() / "a.pem", Path("/b/c.pem"))
     for wrong in ("a.pem", "a,b,c", ",", "a,"):
@@ -85,7 +85,7 @@ def test_the_setting(tmp_path: Path) -> None:
      ("[::]:1", False), ("192.0.2.1:1", False), ("helen.example:1", False)],
 )  # fmt: skip
 def test_loopback(address: str, wanted: bool) -> None:
-    """The loopback is that of the bound address."""
+    """A bound address is loopback, or not."""
     assert is_loopback(address) is wanted
 
 
@@ -108,7 +108,7 @@ def connect(helen: Running) -> http.client.HTTPSConnection:
 
 
 def shown_certificate(helen: Running) -> bytes:
-    """The hash of the certificate that a new connection gets."""
+    """Return the hash of the certificate that a new connection gets."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     host, _, port = helen.run["web"].rpartition(":")
@@ -123,7 +123,7 @@ def on_disk(helen: Running) -> bytes:
 
 @pytest.mark.integration
 def test_a_session_over_tls(helen: Running) -> None:
-    """Link, cookie and Origin are of HTTPS; browsers are told to stay there."""
+    """A session over TLS has links, cookies and Origin of HTTPS, and HSTS."""
     url = ask(helen, "POST", "/api/v1/sessions/links", {"name": "anna"}).json["url"]
     port = helen.run["web"].rpartition(":")[2]
     base, _, key = url.partition("#")
@@ -149,7 +149,8 @@ def test_a_session_over_tls(helen: Running) -> None:
 
 @pytest.mark.integration
 def test_a_renewed_certificate(helen: Running) -> None:
-    """New connections get it; live ones go on. A pair that can't be used is told, and the old one stays."""
+    """A renewed certificate is used by new connections; a pair that cannot be used is reported, and the old one
+    stays."""
     live = connect(helen)
     live.request("GET", "/healthz")
     live.getresponse().read()
@@ -170,7 +171,7 @@ def test_a_renewed_certificate(helen: Running) -> None:
 
 @pytest.mark.integration
 def test_urls_of_pings(helen: Running) -> None:
-    """They are of HTTPS, too."""
+    """URLs of pings have the scheme of HTTPS."""
     text = '[[ping]]\nid = "nightly"\nevery = "1h"\ngrace = "1h"\n'
     assert ask(helen, "PUT", "/api/v1/passive", {"text": text}).status == 200
     found = ask(helen, "GET", "/api/v1/passive/pings/pings/nightly").json
@@ -179,7 +180,7 @@ def test_urls_of_pings(helen: Running) -> None:
 
 @pytest.mark.integration
 def test_old_tls_is_refused(helen: Running) -> None:
-    """1.2 at the least; and plain HTTP gets nothing."""
+    """The TLS port answers plain HTTP with nothing."""
     host, _, port = helen.run["web"].rpartition(":")
     with socket.create_connection((host, int(port)), timeout=60) as raw:
         raw.sendall(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n")
@@ -189,7 +190,7 @@ def test_old_tls_is_refused(helen: Running) -> None:
 @pytest.mark.integration
 @pytest.mark.parametrize(("more", "warns"), [([], True), (["--web-plain"], False)])
 def test_plain_http_for_others(tmp_path: Path, more: list[str], warns: bool) -> None:
-    """It is told at each start; tokens are taken as before."""
+    """Plain HTTP for other machines is reported at each start unless --web-plain, and tokens work."""
     helen = Running(tmp_path, "--web", "0.0.0.0:0", *more).up()
     try:
         wait_until(lambda: "the HTTP API is on http://0.0.0.0:" in helen.program.said, "address")

@@ -1,4 +1,4 @@
-"""Tests what may be written: dry runs change nothing, preconditions hold, and what is sent twice is done once."""
+"""Tests writes: dry runs change nothing, preconditions hold, and a request sent twice is done once."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def tag(answer: Answer) -> str:
 
 
 class Stage:
-    """A Helen with a bit of everything: an agent that is away, a set over another one, a job, a message given up."""
+    """Run a Helen with an agent that is away, a set over another one, a job, and a message given up."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -107,7 +107,7 @@ class Stage:
         return answer.json if answer.status == 200 else {"reason": None}
 
     def everything(self) -> dict[str, Any]:
-        """All that a write could change: the database, files, the history's newest event, what is in memory."""
+        """Return all that a write could change: the database, files, and the answers on states and sets."""
         found: dict[str, Any] = {}
         with sqlite3.connect(f"file:{self.helen.state}/helen.db?mode=ro", uri=True) as db:
             found["db"] = list(db.iterdump())
@@ -210,7 +210,7 @@ PURE = {("POST", f"{V1}/notifications/route"), ("POST", f"{V1}/notifications/che
 
 
 def test_every_write_has_its_case() -> None:
-    """But those in conventions of others, which know no dry run."""
+    """Every write with a dry run has its case here."""
     writes = {(route.method, route.path) for route in ROUTES if route.has_dry_run} - PURE
     assert writes - WRITES.keys() == set()
     assert WRITES.keys() - writes == set()
@@ -219,7 +219,7 @@ def test_every_write_has_its_case() -> None:
 @pytest.mark.integration
 @pytest.mark.parametrize("key", WRITES, ids=lambda key: " ".join(key))
 def test_a_dry_run_changes_nothing(stage: Stage, key: tuple[str, str]) -> None:
-    """It says what would be, by a word in the body or in the query; the whole of Helen is as it was."""
+    """A dry run, by body or query, says its effect and leaves all of Helen as it was."""
     method, path = key
     names, body, status, words = WRITES[key]
     for name, value in names.items():
@@ -244,7 +244,7 @@ def test_a_dry_run_changes_nothing(stage: Stage, key: tuple[str, str]) -> None:
 
 @pytest.mark.integration
 def test_assignments_that_somebody_else_has_changed(stage: Stage) -> None:
-    """412 with what to do, and the text stays; with the newest tag it is taken. Without one the last writer wins."""
+    """Assignments that another writer changed are refused with 412; without a precondition the last writer wins."""
     path = f"{V1}/assignments"
     seen = ask(stage.helen, "GET", path)
     changed = ask(stage.helen, "PUT", path, {"text": ASSIGN + "# anna\n"}, if_match=tag(seen))
@@ -260,7 +260,7 @@ def test_assignments_that_somebody_else_has_changed(stage: Stage) -> None:
 
 @pytest.mark.integration
 def test_windows_that_somebody_else_has_changed(stage: Stage) -> None:
-    """One can be made only if it is new, changed or cancelled only if it is as it was seen."""
+    """A window with a precondition is made only if it is new, and changed or cancelled only as it was seen."""
     window = {"kind": "silence", "id": "shared", "agents": ["x"], "until": 3e9}
     path = f"{V1}/windows"
     made = ask(stage.helen, "POST", path, window, if_none_match="*")
@@ -280,7 +280,7 @@ def test_windows_that_somebody_else_has_changed(stage: Stage) -> None:
 @pytest.mark.integration
 @pytest.mark.parametrize("path", ["windows", "assignments", "keys", "checks", "windows?limit=1", "agents?limit=1"])
 def test_what_a_reader_has_is_not_sent_again(stage: Stage, path: str) -> None:
-    """304 without a body for the tag that was given; the whole for another."""
+    """A reader with the present tag gets 304 without a body, and with another one the whole."""
     first = ask(stage.helen, "GET", f"{V1}/{path}")
     again = ask(stage.helen, "GET", f"{V1}/{path}", if_none_match=f'W/"x", {tag(first)}')
     assert (again.status, again.raw, tag(again)) == (304, b"", tag(first))
@@ -299,7 +299,7 @@ WINDOW = {"kind": "silence", "agents": ["x"], "until": 3e9}
 
 @pytest.mark.integration
 def test_sent_twice_and_done_once(stage: Stage) -> None:
-    """The same answer to the letter, over a kill of Helen; another body with that key is refused."""
+    """A request sent twice with one key is done once, with the same answer over a kill; another body is refused."""
     before = count(stage)
     first = ask(stage.helen, "POST", f"{V1}/windows", WINDOW, idempotency_key="k-1")
     again = ask(stage.helen, "POST", f"{V1}/windows", WINDOW, idempotency_key='"k-1"')
@@ -318,7 +318,7 @@ def test_sent_twice_and_done_once(stage: Stage) -> None:
 
 @pytest.mark.integration
 def test_what_failed_may_be_tried_again(stage: Stage) -> None:
-    """Nothing was done, so the key is free; so it is after a dry run."""
+    """A key is free again after a failure and after a dry run."""
     headers = {"idempotency_key": "k-2"}
     refused = ask(stage.helen, "POST", f"{V1}/windows/later/cancel", {}, **headers)
     assert refused.status == 404
@@ -331,7 +331,7 @@ def test_what_failed_may_be_tried_again(stage: Stage) -> None:
 
 @pytest.mark.integration
 def test_secrets_are_not_kept(stage: Stage) -> None:
-    """It was done, and the second try is told so; the token is nowhere on disk."""
+    """An answer with a secret is not kept: the second try is told that it is done, and the token is not on disk."""
     first = ask(stage.helen, "POST", f"{V1}/tokens", {}, idempotency_key="k-4")
     again = ask(stage.helen, "POST", f"{V1}/tokens", {}, idempotency_key="k-4")
     assert again.problem[:2] == (409, "done already")
@@ -341,7 +341,7 @@ def test_secrets_are_not_kept(stage: Stage) -> None:
 
 @pytest.mark.integration
 def test_a_key_belongs_to_one_token(stage: Stage) -> None:
-    """Not to a name: the holder of a token that was made anew begins afresh, and so does another session (F67)."""
+    """A key belongs to one token and not to its name, so that a new token of the name begins afresh (F67)."""
     web, again = Web(stage.helen), {"idempotency_key": "monday"}
     body = json.dumps({"kind": "silence", "id": "mine", "agents": ["x"], "until": 3e9}).encode()
     seen = []
@@ -357,7 +357,7 @@ def test_a_key_belongs_to_one_token(stage: Stage) -> None:
 
 @pytest.mark.integration
 def test_two_at_a_time(stage: Stage) -> None:
-    """One of many that come together is done; the others are told to wait, or get its answer."""
+    """One of eight requests with one key at once is done; the others get its answer or are told to wait."""
     before, answers = count(stage), []
 
     def send() -> None:
@@ -376,7 +376,7 @@ def test_two_at_a_time(stage: Stage) -> None:
 
 @pytest.mark.integration
 def test_whoever_hangs_up_finds_it_done(stage: Stage) -> None:
-    """The deed goes on, and the key brings the answer."""
+    """A request whose client hangs up is done, and its key gives the answer."""
     before = count(stage)
     body = json.dumps(WINDOW | {"comment": "hung up"}).encode()
     with socket.socket(socket.AF_UNIX) as line:
@@ -395,7 +395,7 @@ def test_whoever_hangs_up_finds_it_done(stage: Stage) -> None:
 @pytest.mark.integration
 @pytest.mark.parametrize("key", ["", "a b", "x" * 201, "ü"])
 def test_keys_that_can_not_be(stage: Stage, key: str) -> None:
-    """Nor one for an answer that comes in lines."""
+    """A bad key is refused, and any key for an answer in lines."""
     assert ask(stage.helen, "POST", f"{V1}/windows", WINDOW, idempotency_key=key).problem[:2] == (400, "bad request")
     asked = {"check": "pulse", "on": "*"}
     assert ask(stage.helen, "POST", f"{V1}/runs", asked, idempotency_key="x").problem[:2] == (400, "bad request")
@@ -409,7 +409,7 @@ def db(tmp_path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def test_rows_of_replies(db: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Begun, finished, kept for a day and no longer; at most so many; a long answer is not kept."""
+    """A reply is kept for a day, up to a number and a length."""
     monkeypatch.setattr(idempotency_rows, "MOST", 2)
     assert idempotency_rows.begin(db, b"a", b"1", 100.0) is None
     assert idempotency_rows.begin(db, b"a", b"1", 101.0) == Reply(b"1", None, None, None)
@@ -426,7 +426,7 @@ def test_rows_of_replies(db: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
 
 
 def test_no_caller_takes_the_keys_of_others(db: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each has its own; if all together have too many, the one with most loses its oldest that are done."""
+    """Each caller has its own keys; if all have too many, the one with most loses its oldest finished ones."""
     monkeypatch.setattr(idempotency_rows, "MOST", 4)
     monkeypatch.setattr(idempotency_rows, "MOST_OF_ALL", 6)
     monkeypatch.setattr(idempotency_rows, "DROPPED", 2)

@@ -329,7 +329,7 @@ def test_an_assignment_is_bound_to_the_file_that_was_read() -> None:
 
 
 def test_a_window_keeps_its_id_and_its_times() -> None:
-    """Names and labels of agents, a begin that is later."""
+    """A planned window has names and labels apart, a later begin, and the same id and times when confirmed."""
     helen = Played({"/api/v1/windows": {}})
     calls = calls_to(helen)
     plan = called(

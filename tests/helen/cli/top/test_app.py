@@ -27,7 +27,7 @@ NOW = time.time()
 
 
 class FakeFeed:
-    """Tells what the test says."""
+    """Tell the app the updates that a test gives."""
 
     def __init__(self) -> None:
         self.refreshed: list[bool] = []
@@ -376,7 +376,7 @@ def test_pause_and_wide() -> None:
 
 
 def test_sigterm() -> None:
-    """Ends it in order: the terminal is as it was before."""
+    """SIGTERM ends the app in order, so that the terminal is as before."""
 
     async def scene(screen: Screen) -> None:
         assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL  # else the next line would end all tests

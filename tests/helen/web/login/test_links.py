@@ -1,4 +1,4 @@
-"""Links that begin a session, and the count of wrong keys: both sides of each limit."""
+"""Tests links that begin a session, and the count of wrong keys, on both sides of each limit."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ANNA = Link("anna", "operator", None, ("operate",), 60.0, False)
 
 
 def test_a_link_is_good_once() -> None:
-    """The second use finds nothing; the key is not what is kept."""
+    """A link can be used once, and its key is not kept."""
     kept = Links()
     key, link = kept.add(ANNA, 100.0)
     assert (link.expires, link.name) == (100.0 + LINK_SECONDS, "anna")
@@ -34,7 +34,7 @@ def test_a_link_is_good_once() -> None:
 
 @pytest.mark.parametrize(("later", "is_good"), [(LINK_SECONDS - 0.001, True), (LINK_SECONDS, False)])
 def test_two_minutes(later: float, is_good: bool) -> None:
-    """At two minutes it is over, and it is used up by the try."""
+    """A link is over after two minutes, and a try uses it up."""
     kept = Links()
     key, _ = kept.add(ANNA, 100.0)
     assert (kept.take(key, 100.0 + later) is not None) is is_good
@@ -42,7 +42,7 @@ def test_two_minutes(later: float, is_good: bool) -> None:
 
 
 def test_a_link_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Expired ones make room."""
+    """A link above the limit is refused with 429, and an expired one makes room."""
     monkeypatch.setattr(links, "MOST_LINKS", 2)
     kept = Links()
     kept.add(ANNA, 100.0)
@@ -54,7 +54,7 @@ def test_a_link_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_token_has_a_share_of_the_links(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another token and the operator have room still."""
+    """A token has a share of the links, and another token and the operator have room still."""
     monkeypatch.setattr(links, "LINKS_OF_TOKEN", 2)
     kept, own, other = Links(), evolve(ANNA, parent_digest=b"1"), evolve(ANNA, parent_digest=b"2")
     kept.add(own, 100.0)
@@ -94,7 +94,7 @@ READER = Caller("token:wall", ("read",), "wall", identity="ab12")
     ],
 )  # fmt: skip
 def test_what_may_be_asked_for(caller: Caller, asked: dict[str, object], wanted: Link | tuple[int, str]) -> None:
-    """A session has no scope that its parent lacks, and an end."""
+    """A link for a session has no scope that its parent lacks, and an end; another request is refused."""
     given: dict[str, object] = {"name": "anna", "scopes": [], "seconds": None, "kiosk": False, **asked}
     if isinstance(wanted, Link):
         assert checked(caller, None, **given) == wanted  # type: ignore[arg-type]
@@ -108,7 +108,8 @@ def test_what_may_be_asked_for(caller: Caller, asked: dict[str, object], wanted:
 
 
 def test_wrong_tries_of_one_address() -> None:
-    """Ten are free; each further one has to wait six seconds, and others notice nothing."""
+    """Ten wrong tries of an address are free, each further one waits six seconds, and other addresses are not
+    affected."""
     tries = WrongTries()
     for _ in range(FREE_TRIES):
         tries.count("192.0.2.7", 50.0)
@@ -124,7 +125,7 @@ def test_wrong_tries_of_one_address() -> None:
 
 
 def test_ten_thousand_wrong_keys() -> None:
-    """Ten, and one for each six seconds, are answered with 401; the rest waits."""
+    """Only ten of ten thousand wrong keys, and one for each six seconds, are answered."""
     tries, answered = WrongTries(), 0
     for number in range(10_000):
         try:
@@ -136,7 +137,7 @@ def test_ten_thousand_wrong_keys() -> None:
 
 
 def test_wrong_tokens_have_another_measure() -> None:
-    """Thirty at once, and one in two seconds: a site behind one address has many programs."""
+    """Thirty wrong tokens of a network are free and one in two seconds, since many programs may share an address."""
     tries = WrongTries(FREE_TOKENS, TOKEN_SECONDS)
     for _ in range(FREE_TOKENS):
         tries.count("2001:db8::1", 50.0)
@@ -147,7 +148,7 @@ def test_wrong_tokens_have_another_measure() -> None:
 
 
 def test_addresses_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many addresses try, memory is bounded; those that tried last are remembered."""
+    """The number of remembered addresses is bounded, and those that tried last are kept."""
     monkeypatch.setattr(wrong_tries, "MOST_ADDRESSES", 3)
     tries = WrongTries()
     for number in range(20):
@@ -167,5 +168,5 @@ def test_addresses_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )  # fmt: skip
 def test_where_a_try_comes_from(address: str, origin: str) -> None:
-    """One client has a whole /64 of IPv6."""
+    """The origin of a try is its IPv4 address or its /64 network of IPv6, since one client has all of that."""
     assert origin_of(address) == origin

@@ -1,4 +1,4 @@
-"""Sessions of browsers against a real Helen: link, cookie, CSRF, and all that ends one."""
+"""Tests sessions of browsers against a real Helen: link, cookie, CSRF, and all that ends one."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def logged_in(fleet: Running, web: Web, **body: Any) -> Browser:
 
 
 def test_from_a_link_to_a_session(fleet: Running, web: Web) -> None:
-    """The cookie has all its marks, the session says what it is, and the audit knows its user."""
+    """A link begins a session with a marked cookie, its name and scopes, and an entry of the audit."""
     browser = Browser(web)
     answer = browser.log_in(link(fleet, name="anna", scopes=["operate", "push"]), "/checks/a/b?at=7")
     assert (answer.status, answer.headers["location"]) == (303, "/checks/a/b?at=7")
@@ -104,7 +104,7 @@ def test_from_a_link_to_a_session(fleet: Running, web: Web) -> None:
 
 
 def test_the_key_is_kept_nowhere(fleet: Running, web: Web) -> None:
-    """Neither the link's nor the cookie's, in no file of the state directory."""
+    """Neither the link's key nor the cookie's value is in a file of the database."""
     key = link(fleet)
     browser = Browser(web)
     browser.log_in(key)
@@ -118,12 +118,12 @@ def test_the_key_is_kept_nowhere(fleet: Running, web: Web) -> None:
     "where", ["//evil.example/", "https://evil.example/", "/\\evil", "evil", "///evil", "/a\nb", ""]
 )
 def test_only_to_a_path_of_our_own(fleet: Running, web: Web, where: str) -> None:
-    """Anything else goes to `/`."""
+    """A login leads only to a path of Helen, and any other target becomes `/`."""
     assert Browser(web).log_in(link(fleet), where).headers["location"] == "/"
 
 
 def test_a_key_that_opens_nothing(fleet: Running, web: Web) -> None:
-    """A link is good once; a form comes back to the login with a word, JSON gets the problem; then it is too often."""
+    """A used or wrong key is refused: a form returns to the login, JSON gets 401, and many tries get 429."""
     key = link(fleet)
     first = Browser(web)
     assert first.log_in(key).status == 303
@@ -139,7 +139,7 @@ def test_a_key_that_opens_nothing(fleet: Running, web: Web) -> None:
 
 
 def test_a_token_logs_in(fleet: Running, web: Web) -> None:
-    """With its own scopes; by JSON, too."""
+    """A token logs in by JSON with its own scopes, and its session ends with it."""
     made = ask(fleet, "POST", "/api/v1/web-tokens", {"name": "wall", "scopes": ["read"]}).json
     browser = Browser(web)
     answer = browser.ask("POST", "/login", json.dumps({"key": made["token"], "to": "/agents"}).encode())
@@ -156,7 +156,7 @@ def test_a_token_logs_in(fleet: Running, web: Web) -> None:
 
 
 def test_a_revoked_token_ends_its_sessions_and_streams(fleet: Running, web: Web) -> None:
-    """At once: the stream breaks off, and a token made anew with the same name brings no session back."""
+    """A revoked token ends its sessions and streams at once, and a new token of its name brings none back."""
     made = ask(fleet, "POST", "/api/v1/web-tokens", {"name": "brief", "scopes": ["operate"]}).json
     browser = Browser(web)
     browser.log_in(made["token"])
@@ -191,7 +191,8 @@ def reads_to_its_end(connection: socket.socket) -> bool:
 
 @pytest.mark.parametrize("way", ["logout", "end", "admin"])
 def test_three_ways_to_end_a_session(fleet: Running, web: Web, way: str) -> None:
-    """Each ends its stream at once, takes the session off the list, and is in the audit."""
+    """A logout, an end by the session and one by an operator each end the stream, leave the list, and are in the
+    audit."""
     browser = logged_in(fleet, web, name="bert")
     id_ = browser.ask("GET", "/api/v1/me").json["session"]["id"]
     stream = stream_of(web, "GET /api/v1/events", browser.cookie)
@@ -216,7 +217,7 @@ def test_three_ways_to_end_a_session(fleet: Running, web: Web, way: str) -> None
 
 
 def test_a_session_ends_no_other_one(fleet: Running, web: Web) -> None:
-    """Unless it is an admin's; and it makes no links."""
+    """A session without admin ends no other session, and makes no links."""
     anna, bert = logged_in(fleet, web, name="anna"), logged_in(fleet, web, name="bert", scopes=["admin"])
     ids = [each.ask("GET", "/api/v1/me").json["session"]["id"] for each in (anna, bert)]
     assert [each["id"] for each in anna.ask("GET", "/api/v1/sessions").json["sessions"]] == ids[:1]
@@ -228,7 +229,7 @@ def test_a_session_ends_no_other_one(fleet: Running, web: Web) -> None:
 
 
 def test_a_login_takes_the_place_of_the_one_before(fleet: Running, web: Web) -> None:
-    """The browser's former session is over; an old cookie hinders no login."""
+    """A login ends the browser's former session, and an old cookie hinders no login."""
     browser = logged_in(fleet, web)
     before = browser.cookie
     assert browser.log_in(link(fleet)).headers["location"] == "/"
@@ -258,7 +259,7 @@ OWN = "OWN"  # stands for the origin of the Helen that is asked
     ],
 )
 def test_a_write_by_cookie(fleet: Running, web: Web, more: dict[str, str | None], title: str | None) -> None:
-    """It needs our own Origin, to the letter, and the token of the session's pages."""
+    """A write by cookie needs Helen's own Origin and the CSRF token of the session."""
     browser = logged_in(fleet, web)
     filled = {name: value and value.replace("OWN", f"{web.host}:{web.port}").replace("PORT", str(web.port))
               for name, value in more.items()}  # fmt: skip
@@ -272,7 +273,8 @@ def test_a_write_by_cookie(fleet: Running, web: Web, more: dict[str, str | None]
 @pytest.mark.parametrize("site", ["cross-site", "same-site", "x", None, "same-origin", "none"])
 @pytest.mark.parametrize("path", ["/api/v1/events", "/api/v1/states", "/metrics"])
 def test_a_read_by_cookie_from_a_foreign_page(fleet: Running, web: Web, path: str, site: str | None) -> None:
-    """It is refused where the browser says so; by a token such a header means nothing."""
+    """A read by cookie is refused if the browser says that a foreign page asks; with a token the header means
+    nothing."""
     browser = logged_in(fleet, web)
     method = "HEAD" if path.endswith("events") else "GET"
     answer = browser.ask(method, path, sec_fetch_site=site)
@@ -283,7 +285,7 @@ def test_a_read_by_cookie_from_a_foreign_page(fleet: Running, web: Web, path: st
 
 @pytest.mark.adversary(66)
 def test_a_login_from_a_foreign_page(fleet: Running, web: Web) -> None:
-    """No page of others puts a browser into a session of theirs, and the key is not used up by the try."""
+    """A login from a foreign page is refused without a cookie, and does not use up the key."""
     key = link(fleet)
     for origin in (None, "http://evil.example", "http://127.0.0.1:9"):
         answer = Browser(web).log_in(key, origin=origin)
@@ -293,7 +295,8 @@ def test_a_login_from_a_foreign_page(fleet: Running, web: Web) -> None:
 
 
 def test_cookie_and_token(fleet: Running, web: Web) -> None:
-    """One of them, never both; two cookies of one name are none. A cookie of another port means nothing."""
+    """A request with cookie and token, or with two cookies of one name, is refused; a cookie of another port means
+    nothing."""
     browser = logged_in(fleet, web)
     both = browser.ask("GET", "/api/v1/me", authorization=f"Bearer {web.token}")
     assert (both.status, both.json["title"]) == (400, "bad request")
@@ -310,7 +313,7 @@ def test_cookie_and_token(fleet: Running, web: Web) -> None:
     "hosts", [["OWN", "OWN"], ["OWN", "evil"], ["evil@OWN"], ["OWN/x"], ["a b"], ["[::1"], ["a:b"]]
 )
 def test_host_headers_that_are_none(web: Web, hosts: list[str]) -> None:
-    """400, on pages that are open to all as well (F75)."""
+    """A request with a bad or repeated Host header is refused with 400, on open pages as well (F75)."""
     lines = "".join(f"host: {each.replace('OWN', f'{web.host}:{web.port}')}\r\n" for each in hosts)
     for path in ("/api/v1/status", "/healthz"):
         with socket.create_connection((web.host, int(web.port)), timeout=60) as connection:
@@ -320,7 +323,7 @@ def test_host_headers_that_are_none(web: Web, hosts: list[str]) -> None:
 
 
 def test_links_by_a_token(fleet: Running, web: Web) -> None:
-    """At most that token's scopes, and its child."""
+    """A link made by a token has at most its scopes, and is its child: revoking the token ends both."""
     made = ask(fleet, "POST", "/api/v1/web-tokens", {"name": "ops", "scopes": ["operate"]}).json["token"]
     ask_ops = {"authorization": f"Bearer {made}"}
     assert web.ask("POST", "/api/v1/sessions/links", b'{"scopes": ["push"]}', **ask_ops).problem[:2] == (
@@ -339,14 +342,14 @@ def test_links_by_a_token(fleet: Running, web: Web) -> None:
 
 
 def test_me_of_others(fleet: Running, web: Web) -> None:
-    """A token and the control socket have no session."""
+    """`/me` of a token and of the control socket has no session."""
     assert ask(fleet, "GET", "/api/v1/me").json["actor"] == "operator"
     mine = web.ask("GET", "/api/v1/me").json
     assert (mine["actor"], mine["session"], mine["zone"] != "") == ("token:web.token", None, True)
 
 
 def test_sessions_outlive_a_restart(tmp_path: Path) -> None:
-    """The browser notices nothing; a session of a token that was revoked meanwhile doesn't come back."""
+    """Sessions stay over a restart, except one whose token was revoked meanwhile."""
     helen = Running(tmp_path).up()
     try:
         web = Web(helen)
@@ -372,7 +375,7 @@ def test_sessions_outlive_a_restart(tmp_path: Path) -> None:
 
 
 def test_many_at_once(fleet: Running, web: Web) -> None:
-    """A single one of twenty browsers with one link gets in."""
+    """Only one of twenty browsers with one link at once gets in."""
     key, got = link(fleet), []
 
     def try_it() -> None:

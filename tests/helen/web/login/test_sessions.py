@@ -1,4 +1,4 @@
-"""Sessions by the clock: idle, at their end, with their token; and both sides of their number."""
+"""Tests sessions by the clock: idle, at their end, with their token; and both sides of their number."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ANNA = Link("anna", "operator", None, ("operate",), 7 * DAY, False)
 
 
 class Disk:
-    """A store whose calls are done at once, or fail."""
+    """Play a store whose calls are done at once, or fail."""
 
     def __init__(self, path: Path) -> None:
         self.db = schema.connect(path / "helen.db")
@@ -35,14 +35,14 @@ class Disk:
 
 
 class Stage:
-    """Sessions on a disk, with one good token."""
+    """Hold sessions on a disk, with one good token."""
 
     def __init__(self, path: Path) -> None:
         self.disk, self.good, self.ended = Disk(path), {b"good"}, []  # type: ignore[var-annotated]
         self.again()
 
     def again(self) -> None:
-        """As after a restart."""
+        """Read the sessions again, as after a restart."""
         stored = web_session_rows.sessions(self.disk.db)
         self.sessions = Sessions(self.disk, stored, lambda digest, now: digest in self.good, self.ended.append)  # type: ignore[arg-type]
 
@@ -79,7 +79,7 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
     ids=["idle", "used", "a week", "short", "kiosk"],
 )
 def test_when_a_session_is_over(stage: Stage, link: Link, uses: list[float], open_at: float, over_at: float) -> None:
-    """After twelve idle hours, after its time; a restart in between changes nothing."""
+    """A session is over after twelve idle hours or at its end, also over a restart."""
     _, cookie = stage.begin(link)
     for use in uses:
         assert stage.is_open(cookie, use)
@@ -91,7 +91,7 @@ def test_when_a_session_is_over(stage: Stage, link: Link, uses: list[float], ope
 
 
 def test_a_token_has_a_share_of_the_sessions(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One too many is refused, whoever follows the link; others and the operator have room still."""
+    """A token has a share of the sessions; above it a login is refused, and others have room still."""
     monkeypatch.setattr(module, "OF_TOKEN", 2)
     stage.good |= {b"1", b"2"}
     own = evolve(ANNA, parent="token:wall", parent_digest=b"1")
@@ -105,7 +105,7 @@ def test_a_token_has_a_share_of_the_sessions(stage: Stage, monkeypatch: pytest.M
 
 
 def test_uses_are_noted_now_and_then(stage: Stage) -> None:
-    """Not each request writes."""
+    """A use of a session is written at most once in NOTE_SECONDS, and not at each request."""
     session, cookie = stage.begin()
     noted = []
     for second in range(0, int(2 * NOTE_SECONDS) + 1, 60):
@@ -116,7 +116,7 @@ def test_uses_are_noted_now_and_then(stage: Stage) -> None:
 
 
 def test_with_its_token(stage: Stage) -> None:
-    """It opens nothing from that moment on, and the sweep puts it away and says why."""
+    """A session opens nothing once its token is over, and the sweep removes it with the reason in the audit."""
     link = evolve(ANNA, parent="token:t", parent_digest=b"good")
     session, cookie = stage.begin(link)
     assert caller_of(session).token == "t"
@@ -134,7 +134,7 @@ def test_with_its_token(stage: Stage) -> None:
 
 
 def test_one_session_too_many(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Refused in memory and in the database; one that is over makes room."""
+    """A session above the limit is refused in memory and in the database, and one that is over makes room."""
     monkeypatch.setattr(module, "MOST", 2)
     monkeypatch.setattr(web_session_rows, "MOST", 2)
     first, _ = stage.begin(evolve(ANNA, seconds=50.0))
@@ -149,7 +149,7 @@ def test_one_session_too_many(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_broken_disk(stage: Stage) -> None:
-    """A session that is not on disk is none; one that can't be taken from disk is over all the same."""
+    """A session that could not be written does not begin, and one that could not be removed is over all the same."""
     session, cookie = stage.begin()
     stage.disk.is_broken = True
     failures: list[Any] = []
@@ -161,7 +161,7 @@ def test_a_broken_disk(stage: Stage) -> None:
 
 
 def test_a_copy_of_the_database_opens_nothing(stage: Stage) -> None:
-    """Neither the id nor the hash is a cookie."""
+    """The id and hash of a session in a copy of the database open nothing."""
     session, cookie = stage.begin()
     for shown in (session.id, session.digest.hex(), ""):
         assert not stage.is_open(shown, 1.0)

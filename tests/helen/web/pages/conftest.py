@@ -1,4 +1,4 @@
-"""Fixtures of the tests of pages: one browser for all, and a tab on the fleet of one."""
+"""Provide fixtures of the tests of pages: one browser for all, and a tab on the fleet of one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def new_tab(browser: Browser, fleet: Running) -> Callable[..., AbstractContextManager[Tab]]:
-    """new_tab(**options of a browser context): a tab that is signed in as the owner of STATE/web.token."""
+    """Provide new_tab(**options of a browser context), which opens a tab signed in by STATE/web.token."""
     token = (fleet.state / "web.token").read_text().strip()
     return partial(a_tab, browser, f"http://{fleet.run['web']}", {"authorization": f"Bearer {token}"})
 
@@ -45,7 +45,7 @@ def trio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trio]:
 
 @pytest.fixture
 def visit(browser: Browser, trio: Trio) -> Callable[..., AbstractContextManager[Tab]]:
-    """visit(*scopes, **options of a browser context): a tab on the trio that is signed in by a link."""
+    """Provide visit(*scopes, **options of a browser context), which opens a tab on the trio signed in by a link."""
 
     @contextmanager
     def signed_in(*scopes: str, **options: Any) -> Iterator[Tab]:

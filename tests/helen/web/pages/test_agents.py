@@ -1,4 +1,5 @@
-"""The pages of agents: the list and one of them, as the API has them, live, by keys, without scripts, and hostile."""
+"""Tests the pages of agents: the list and one agent, equal to the API, live, by keys, without scripts, and with
+hostile texts."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ SICK = pulse().replace('return "ok", args.word', f'return "critical", "{HOSTILE}
 
 
 class Stage:
-    """A Helen of its own with three agents: web-1 claims what it likes, db-1 can be killed, gone-1 was shut out."""
+    """Run a Helen with three agents: web-1 with hostile claims, web-2, and db-1."""
 
     def __init__(self, helen: Running, browser: Browser) -> None:
         self.helen, self.browser = helen, browser
@@ -38,13 +39,13 @@ class Stage:
         }
 
     def tab(self, *scopes: str, **options: Any) -> Any:
-        """A tab of a session with these scopes."""
+        """Return a tab of a session with these scopes."""
         return signed_in(self.browser, self.helen, scopes or ("admin", "operate", "push"), **options)
 
 
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> Iterator[Stage]:
-    """One stage for all tests of this file."""
+    """Provide one stage for all tests of this file."""
     folder = tmp_path_factory.mktemp("agents")
     (folder / "checks").mkdir()
     (folder / "checks" / "pulse.lua").write_text(pulse())
@@ -63,7 +64,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> Iterato
 
 @pytest.fixture(scope="module")
 def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """A Helen without agents and without checks."""
+    """Provide a Helen without agents and without checks."""
     helen = Running(tmp_path_factory.mktemp("bare")).up()
     yield helen
     helen.end()
@@ -81,7 +82,7 @@ def rows(tab: Tab, table: str = "#agents") -> list[str]:
     [("", []), ("web", ["*web*"]), ("db-* role=web", ["db-*", "role=web"]), ("a[12] x?", ["a[12]", "x?"])],
 )
 def test_words_of_the_filter(text: str, patterns: list[str]) -> None:
-    """A word is a part of a name unless it is a pattern or a label."""
+    """A word of the filter is a part of a name unless it is a pattern or a label."""
     assert patterns_of(text) == patterns
 
 
@@ -96,14 +97,14 @@ def test_words_of_the_filter(text: str, patterns: list[str]) -> None:
     ],
 )
 def test_spans_of_a_link(steps: list[tuple[float, str]], is_up: bool, spans: list[tuple[float, float, str]]) -> None:
-    """A first step says as well how it was before; without any step the link is as it is now."""
+    """A link's spans follow its steps: the first also says how it was before, and without any it is as now."""
     found = history_of(steps, 0.0, 100.0, 100.0, is_up)
     assert found.spans == tuple(Span(*each) for each in spans)
     assert found.losses == sum(event == "down" for _, event in steps)
 
 
 def test_a_link_of_which_the_end_is_not_read() -> None:
-    """Too many changes for one look: the rest is not known, and not drawn as good."""
+    """The time of a link after the last change read is unknown, and not drawn as good."""
     found = history_of([(10.0, "down"), (20.0, "up")], 0.0, 20.0, 100.0, True)
     assert [(each.begin, each.end, each.kind) for each in found.spans] == [
         (0, 10, "up"), (10, 20, "down"), (20, 100, "none")
@@ -112,7 +113,7 @@ def test_a_link_of_which_the_end_is_not_read() -> None:
 
 
 def test_words_of_a_host() -> None:
-    """An agent may say anything: what is not of the usual kind is written as it is."""
+    """A host's usual facts are shown in words, and any other value is written as it is."""
     usual = {"os": "Debian", "kernel": "Linux 6", "arch": "x86_64", "cpus": 2, "memory": 2**33}
     assert host_words(usual) == "Debian, Linux 6, x86_64, 2 CPU, 8.0 GiB"
     assert host_words({"memory": "much", "cpus": None, "x": [1]}) == "much, x [1]"
@@ -122,7 +123,7 @@ def test_words_of_a_host() -> None:
 
 
 def test_the_list_is_that_of_the_api(stage: Stage) -> None:
-    """Names, links, counts, labels, and current sets; the address is the view."""
+    """The list shows each agent of the API with link, counts, labels and set, and a filter is in the address."""
     listed = stage.helen.client.get("/api/v1/agents")["agents"]
     with stage.tab() as tab:
         tab.open("/agents")
@@ -143,7 +144,7 @@ def test_the_list_is_that_of_the_api(stage: Stage) -> None:
 
 
 def test_an_agent_that_is_killed_is_shown_without_a_reload(stage: Stage) -> None:
-    """List and page follow the events of links; the strip of the link has the loss."""
+    """An agent that is killed is shown away in list and page without a reload, and the link's strip has the loss."""
     stage.agents["db-1"].end()
     with stage.tab() as tab, stage.tab() as other:
         tab.open("/agents?q=db-1")
@@ -163,7 +164,7 @@ def test_an_agent_that_is_killed_is_shown_without_a_reload(stage: Stage) -> None
 
 
 def test_a_long_list_has_pages(stage: Stage) -> None:
-    """`cursor` goes on where the page before ended; a cursor of another filter is refused with a sentence."""
+    """A long list has pages that go on at `cursor`, and a cursor of another filter is refused with a sentence."""
     with stage.tab() as tab:
         tab.open("/agents?limit=2")
         assert [row.split()[0] for row in rows(tab)] == ["db-1", "web-1"]
@@ -177,7 +178,7 @@ def test_a_long_list_has_pages(stage: Stage) -> None:
 
 
 def test_two_hundred_agents(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> None:
-    """Sixty stand on a page; the pages together have each agent once, in the order of names; words find any of them."""
+    """A list of 200 agents has sixty on a page, each once in order over the pages, and a filter finds any of them."""
     helen = Running(tmp_path_factory.mktemp("many")).up()
     try:
         names = [f"h-{number:03}" for number in range(200)]
@@ -210,7 +211,7 @@ def test_two_hundred_agents(tmp_path_factory: pytest.TempPathFactory, browser: B
 
 
 def test_a_join_line_turns_into_an_agent(bare: Running, browser: Browser) -> None:
-    """Empty, a button makes the line, and the agent that runs it appears without a reload."""
+    """The empty page makes a line to join, and the agent that runs it appears without a reload."""
     with signed_in(browser, bare, ("admin",)) as tab:
         tab.open("/agents")
         assert tab.page.inner_text(".empty .lead") == "No agent has joined yet."
@@ -230,7 +231,7 @@ def test_a_join_line_turns_into_an_agent(bare: Running, browser: Browser) -> Non
 
 
 def test_without_the_scope_nothing_is_offered(stage: Stage) -> None:
-    """A reader sees which command opens more, and no button."""
+    """A reader sees the command that opens more scopes, and no button."""
     with stage.tab("read") as tab:
         tab.open("/agents")
         assert tab.page.locator("[data-do]").count() == 0
@@ -245,7 +246,8 @@ def test_without_the_scope_nothing_is_offered(stage: Stage) -> None:
 
 
 def test_one_agent_is_that_of_the_api(stage: Stage) -> None:
-    """Head, facts and claims, checks worst first, schedule, files, audit; nothing that an agent says is markup."""
+    """The page of an agent has the facts, claims, checks, schedule, files and audit of the API, without markup of an
+    agent."""
     agent = stage.helen.client.get("/api/v1/agents/web-1")
     with stage.tab() as tab:
         tab.open("/agents/web-1")
@@ -301,7 +303,7 @@ ASIDE = {
 
 
 def head_of(stage: Stage, changed: dict[str, Any], aside: tuple[int, ...] | None = None, may: bool = False) -> str:
-    """The head of an agent's page as it would be if its document had other fields."""
+    """Return the head of an agent's page as with other fields in its document."""
     document = stage.helen.client.get("/api/v1/agents/web-1") | changed
     values = {
         "agent": document, "now": time.time(), "aside": aside, "may": lambda scope: may,
@@ -312,7 +314,7 @@ def head_of(stage: Stage, changed: dict[str, Any], aside: tuple[int, ...] | None
 
 
 def test_banners_of_an_agent(stage: Stage) -> None:
-    """Each says what is wrong and what to do; the worst comes first, and what an agent says is text."""
+    """A banner says the fault of an agent and the next step, the worst first, and an agent's words are text."""
     with stage.tab("read", viewport=NARROW) as tab:
         tab.open("/agents/web-1")
         for changed, said in BANNERS:
@@ -327,7 +329,7 @@ def test_banners_of_an_agent(stage: Stage) -> None:
 
 @pytest.mark.parametrize("may", [True, False])
 def test_an_agent_that_is_set_aside(stage: Stage, may: bool) -> None:
-    """The banner names the versions and the way back; the button is for those who may push."""
+    """The banner of an agent set aside names the versions and the command; the button is for callers that may push."""
     for versions, said in ASIDE.items():
         html = head_of(stage, {}, versions, may)
         assert said in html and "<code>helen rollout readmit web-1</code>" in html
@@ -335,7 +337,7 @@ def test_an_agent_that_is_set_aside(stage: Stage, may: bool) -> None:
 
 
 def test_an_agent_that_is_not_there(stage: Stage) -> None:
-    """A sentence and a way on, also for names that could be steps in a path."""
+    """An unknown agent, also with a name like a path, is a page with a sentence and a next step."""
     with stage.tab() as tab:
         tab.expected = ("404",)
         for name in ("nobody", "%3Cscript%3E"):
@@ -346,7 +348,7 @@ def test_an_agent_that_is_not_there(stage: Stage) -> None:
 
 
 def test_by_keys_alone(stage: Stage) -> None:
-    """j and Enter open an agent; there j, e go to why, and a acknowledges."""
+    """Keys open an agent, choose a check, acknowledge it, and lead to its why."""
     with stage.tab() as tab:
         tab.open("/agents")
         for key in ("G", "k", "Enter"):
@@ -362,7 +364,7 @@ def test_by_keys_alone(stage: Stage) -> None:
 
 
 def test_revoke_and_forget_by_typing_the_name(stage: Stage) -> None:
-    """The dry run is shown first; another name does nothing; one that is connected is not forgotten."""
+    """Revoke and forget show a dry run first and need the typed name; a connected agent is not forgotten."""
     agent = stage.helen.agent("gone-1")
     try:
         wait_until(lambda: any(each["name"] == "gone-1" and each["connected"] for each in
@@ -395,7 +397,7 @@ def test_revoke_and_forget_by_typing_the_name(stage: Stage) -> None:
 
 
 def test_an_agent_that_somebody_else_forgets(stage: Stage) -> None:
-    """Its page says so, hatched, and asks no more for what is not there."""
+    """The page of an agent that another operator forgets says so, is hatched, and asks no more."""
     agent = stage.helen.agent("gone-2")
     with stage.tab() as tab:
         try:
@@ -418,7 +420,7 @@ def test_an_agent_that_somebody_else_forgets(stage: Stage) -> None:
 
 
 def test_without_scripts(stage: Stage) -> None:
-    """All is read; the link's history is a link away."""
+    """Without scripts the pages of agents can be read, and the link's history is a link away."""
     with stage.tab(java_script_enabled=False) as tab:
         tab.open("/agents")
         assert [row.split()[0] for row in rows(tab)] == ["db-1", "web-1", "web-2"]
@@ -432,7 +434,7 @@ def test_without_scripts(stage: Stage) -> None:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
 def test_axe_finds_nothing(stage: Stage, size: dict[str, int], scheme: str) -> None:
-    """Nor is anything wider than the screen."""
+    """axe finds no violation on the pages of agents, and nothing is wider than the screen."""
     with stage.tab(viewport=size, color_scheme=scheme) as tab:
         for path in ("/agents", "/agents?which=away", "/agents/web-1?links=1"):
             tab.open(path)
@@ -442,7 +444,7 @@ def test_axe_finds_nothing(stage: Stage, size: dict[str, int], scheme: str) -> N
 
 
 def test_the_document_of_the_page_is_the_api_s(stage: Stage) -> None:
-    """JSON behind the link says what the page says."""
+    """The link of an agent's page leads to a JSON document with the same facts."""
     with stage.tab() as tab:
         tab.open("/agents/web-2")
         path = tab.page.get_attribute("footer a", "href")

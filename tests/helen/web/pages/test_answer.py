@@ -1,4 +1,4 @@
-"""A page is made of values of its own and of those that all templates share, and its head is sent first."""
+"""Tests that a page is made of its own values and the shared ones, and that its head is sent first."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FED: Any = SimpleNamespace(
 
 @pytest.fixture(autouse=True)
 def endless_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A slice of a busy machine would be over at any moment."""
+    """Make a slice of a turn endless, since it would be over at any moment on a busy machine."""
     monkeypatch.setattr(answer, "SLICE_SECONDS", math.inf)
 
 
@@ -35,7 +35,7 @@ def request_of_page() -> Any:
 
 
 def test_no_page_has_a_value_of_a_name_that_all_share(request_of_page: Any) -> None:
-    """It would be in the frame of that page: another caller, another build or none, silently."""
+    """A page with a value under a shared name is refused: it would replace the caller or the build silently."""
     shared = {*shared_values(PARTS, request_of_page), "counts"}
     assert shared > {"now", "caller", "preferences"}
     for name in shared:
@@ -44,7 +44,8 @@ def test_no_page_has_a_value_of_a_name_that_all_share(request_of_page: Any) -> N
 
 
 def test_the_head_goes_before_the_rest_is_made() -> None:
-    """In a turn of its own: the browser asks for styles and scripts while Helen makes the rows."""
+    """The head is written before the rest of a page is made, so that the browser asks for styles and scripts
+    meanwhile."""
     made, written = list[str](), list[bytes]()
     values = {"caller": None, "rows": lambda: made.append("rows") or "<rows>"}
     steps = _pieces(environment().from_string("<head>styles</head>\n<body>{{ rows() }}</body>"), None, values, FED)(
@@ -57,7 +58,7 @@ def test_the_head_goes_before_the_rest_is_made() -> None:
 
 
 def test_a_text_that_names_the_end_of_the_head_does_not_end_it() -> None:
-    """Texts of others are escaped before they are looked at."""
+    """A text with `</head>` does not end the head, since it is escaped first."""
     written = list[bytes]()
     template = environment().from_string("<head>{{ title }}</head>{{ title }}")
     values = {"caller": None, "title": "</head>"}
@@ -66,7 +67,7 @@ def test_a_text_that_names_the_end_of_the_head_does_not_end_it() -> None:
 
 
 def test_a_page_that_nobody_waits_for_is_not_made() -> None:
-    """Its reader has gone after the head."""
+    """The rest of a page whose reader has gone after the head is not made."""
     made, written = list[str](), list[bytes]()
     values = {"caller": None, "rows": lambda: made.append("rows") or ""}
     template = environment().from_string("<head></head>{{ rows() }}")
@@ -75,7 +76,7 @@ def test_a_page_that_nobody_waits_for_is_not_made() -> None:
 
 
 def test_files_of_which_one_is_not_in_use_are_shown_at_once() -> None:
-    """The list is closed while nothing is wrong with it."""
+    """The list of files is open if one of them is not in use, and closed otherwise."""
     template = environment().get_template("agent.html")
 
     def shown(**files: Any) -> str:

@@ -1,4 +1,4 @@
-"""A question to agents in a real browser: who would be asked, answers as they come, and the proof that none is missing.
+"""Tests a question to agents in a real browser: the targets, answers as they come, and the proof that none is missing.
 
 The agents are real; a thousand of them, and a Helen that goes away, are answers that the test makes up.
 """
@@ -39,7 +39,7 @@ def answered(agent: str, summary: str, status: str = "ok") -> dict[str, Any]:
 
 
 def fake(tab: Tab, *targets: dict[str, Any], total: int) -> None:
-    """From now on a question of this tab is answered so, and asks no agent."""
+    """Answer further questions of this tab with these targets, and ask no agent."""
     body = lines(*targets, total=total)
     tab.page.route("**/api/v1/runs", lambda route: route.fulfill(body=body, content_type="application/x-ndjson"))
 
@@ -63,7 +63,7 @@ def bar(tab: Tab) -> tuple[float, float, str]:
 
 
 def test_the_page_of_a_check_leads_here_and_to_a_downtime(visit: Visit) -> None:
-    """Both forms are filled in with this check on this agent, and nothing is sent before a button is pressed."""
+    """The page of a check leads to a question and to a downtime, both filled in and not sent."""
     with visit() as tab:
         tab.open("/checks/web-1/calm")
         tab.page.click("text=Ask it")
@@ -80,7 +80,7 @@ def test_the_page_of_a_check_leads_here_and_to_a_downtime(visit: Visit) -> None:
 
 
 def test_one_is_killed_meanwhile_and_one_refuses(visit: Visit, trio: Trio) -> None:
-    """The bar is full only when each agent is accounted for, whatever became of it; the odd ones come first."""
+    """The bar is full only when each agent is accounted for, also one killed meanwhile; odd answers come first."""
     with visit() as tab:
         tab.open("/ask?check=guarded&on=web-*")
         expect(tab.page.locator("#would")).to_have_text("Would ask 3 agents: 3 now, 0 away.")
@@ -100,7 +100,7 @@ def test_one_is_killed_meanwhile_and_one_refuses(visit: Visit, trio: Trio) -> No
 
 
 def test_a_job_waits_for_an_agent_that_is_away(visit: Visit, trio: Trio) -> None:
-    """Leaving the page ends no job: its address shows it again, and the answer of the agent when that is back."""
+    """A job goes on after its page is left, whose address shows it again with the answer of an agent that came back."""
     with visit() as tab:
         tab.open("/ask?check=pulse&on=role%3Dweb&wait=1h&args=%7B%22word%22%3A%22hey%22%7D")
         if trio.agents["web-3"].process.poll() is None:
@@ -126,7 +126,7 @@ def test_a_job_waits_for_an_agent_that_is_away(visit: Visit, trio: Trio) -> None
 
 
 def test_code_of_ones_own(visit: Visit) -> None:
-    """It takes the scope push: without it the page offers none."""
+    """A question with own code needs the scope push, and the page offers none without it."""
     with visit("operate", "push") as tab:
         tab.open("/ask?on=web-1")
         tab.page.select_option("[name=check]", "")
@@ -148,7 +148,7 @@ def test_code_of_ones_own(visit: Visit) -> None:
 
 
 def test_helen_went_away(visit: Visit) -> None:
-    """An answer that ends early is never shown as whole, and the agents of which nothing is known are named."""
+    """An answer that ends early is not shown as whole, and agents without an answer are named."""
     with visit() as tab:
         tab.open("/ask?check=pulse&on=web-1&on=web-2")
         expect(tab.page.locator("#would")).to_contain_text("Would ask 2 agents")
@@ -160,7 +160,7 @@ def test_helen_went_away(visit: Visit) -> None:
 
 
 def test_1000_targets_and_their_csv(visit: Visit) -> None:
-    """Equal answers are one row, the odd ones are first; the CSV has each agent, and no formula."""
+    """A thousand answers are shown as rows of equal ones, odd ones first; the CSV has each agent and no formula."""
     sent = [answered(f"web-{number:04}", "fine") for number in range(997)]
     sent += [
         answered("web-0997", "=cmd()", "critical"),
@@ -194,7 +194,7 @@ def test_1000_targets_and_their_csv(visit: Visit) -> None:
 
 
 def test_cells_of_csv_are_those_of_helens_own(visit: Visit) -> None:
-    """The page and the reports write one and the same cell, so neither brings a formula into a spreadsheet."""
+    """The page writes the same CSV cells as Helen's reports, so that none begins a formula."""
     with visit() as tab:
         tab.open("/ask")
         source = f"async texts => texts.map((await import('{assets().path('answers.js')}')).cell)"
@@ -206,7 +206,7 @@ def test_cells_of_csv_are_those_of_helens_own(visit: Visit) -> None:
 
 
 def test_what_cannot_be_asked_is_said_beside_the_form(visit: Visit) -> None:
-    """No agent that fits, and no pattern at all; nothing is asked, and what was typed stays."""
+    """A question that cannot be asked is refused beside the form, and the typed text stays."""
     with visit() as tab:
         tab.expected = ("404",)
         tab.open("/ask?check=pulse&on=nobody")
@@ -219,7 +219,7 @@ def test_what_cannot_be_asked_is_said_beside_the_form(visit: Visit) -> None:
 
 
 def test_readers_see_no_form(visit: Visit) -> None:
-    """A caller that may only read gets the line that opens more, and the checks; likewise without scripts."""
+    """A caller that may only read gets no form, but the checks and the command for more scopes."""
     with visit("read") as tab:
         tab.open("/ask")
         assert tab.page.locator("form#ask").count() == 0
@@ -230,7 +230,7 @@ def test_readers_see_no_form(visit: Visit) -> None:
 
 
 def test_by_keyboard_alone(visit: Visit) -> None:
-    """From the board to the answer without a mouse."""
+    """A question is written and sent by keyboard alone."""
     with visit() as tab:
         tab.open("/ask?check=calm")
         expect(tab.page.locator("#would")).to_contain_text("Would ask")
@@ -246,7 +246,8 @@ def test_by_keyboard_alone(visit: Visit) -> None:
 @pytest.mark.parametrize("size", [WIDE, NARROW])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_nothing_bars_a_reader(visit: Visit, scheme: str, size: dict[str, int]) -> None:
-    """axe finds nothing, with the form and with answers; nothing is wider than the screen."""
+    """axe finds no violation on the page of questions, with and without answers, and nothing is wider than the
+    screen."""
     with visit("operate", "push", viewport=size, color_scheme=scheme) as tab:
         tab.open("/ask?check=pulse&on=web-1&on=web-2")
         expect(tab.page.locator("#would")).to_contain_text("Would ask")

@@ -1,4 +1,4 @@
-"""The author page: a check is written, judged as it is typed, tried, pushed through rings, watched and taken back."""
+"""Tests the author page: a check is written, judged as it is typed, tried, pushed through rings, watched and undone."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ NewTab = Callable[..., AbstractContextManager[Tab]]
 
 @pytest.fixture(scope="module")
 def helen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """One Helen and three agents, of which b says `bad`."""
+    """Provide a Helen and three agents, whose labels and assignments make `pulse` differ on b."""
     folder = tmp_path_factory.mktemp("author")
     (folder / "checks").mkdir()
     (folder / "checks" / "pulse.lua").write_text(CODE)
@@ -59,7 +59,7 @@ def new_tab(browser: Browser, helen: Running) -> NewTab:
 
 @pytest.fixture
 def fresh(helen: Running) -> Running:
-    """With CODE on all agents, and no rollout under way; what is so already is not pushed again."""
+    """Provide a Helen with CODE on all agents and no rollout under way, without pushing again if it is so already."""
     client = helen.client
     sha256 = hashlib.sha256(CODE.encode()).hexdigest()
 
@@ -81,7 +81,7 @@ def fresh(helen: Running) -> Running:
 
 
 class Author:
-    """The page as a person uses it."""
+    """Use the page as a person does."""
 
     def __init__(self, tab: Tab, name: str = "pulse.lua") -> None:
         self.tab, self.page, self.name = tab, tab.page, name
@@ -117,7 +117,7 @@ class Author:
         self.page.wait_for_function("n => document.querySelectorAll('#answers > li').length === n", arg=number)
 
     def push(self, press: Callable[[], None]) -> None:
-        """Press what publishes, and wait until the page shows the rollout of it."""
+        """Press a button that publishes, and wait until the page shows its rollout."""
         before = self.page.get_attribute("#rollout-view", "data-version")
         press()
         self.page.wait_for_function(
@@ -131,7 +131,7 @@ class Author:
         return bool(self.page.evaluate("selector => !!document.activeElement?.closest(selector)", selector))
 
     def tab_to(self, selector: str) -> None:
-        """Press Tab until the focus is there: what is not reached so can't be used by keyboard."""
+        """Press Tab until the focus is there; an element that is not reached cannot be used by keyboard."""
         for _ in range(80):
             if self.active(selector):
                 return
@@ -143,7 +143,7 @@ class Author:
 
 
 def test_by_mouse_alone(fresh: Running, new_tab: NewTab) -> None:
-    """A fault is marked and mended, three agents try it, it goes through its rings, and is taken back."""
+    """A check is mended, tried on three agents, pushed through its rings and undone by mouse alone."""
     with new_tab() as tab:
         author = Author(tab)
         page = tab.page
@@ -182,7 +182,7 @@ def test_by_mouse_alone(fresh: Running, new_tab: NewTab) -> None:
 
 
 def test_by_keyboard_alone(fresh: Running, new_tab: NewTab) -> None:
-    """The same with keys: Escape and Tab leave the editor, and nothing needs a pointer."""
+    """A check is mended, tried, pushed and undone by keyboard alone; Escape and Tab leave the editor."""
     with new_tab() as tab:
         author = Author(tab)
         page, keys = tab.page, tab.page.keyboard
@@ -227,7 +227,7 @@ def test_by_keyboard_alone(fresh: Running, new_tab: NewTab) -> None:
 
 
 def test_a_check_that_is_bad_on_one_agent_goes_back(fresh: Running, new_tab: NewTab) -> None:
-    """The gate takes it back by itself; the page says why, here and when it is opened again."""
+    """A check that fails on one agent is taken back by the gate, and the page says why, also when opened again."""
     bad = CODE.replace('  return "ok"', '  if args.word == "bad" then error("not here") end\n  return "ok"')
     with new_tab() as tab:
         author = Author(tab)
@@ -259,7 +259,7 @@ def test_a_check_that_is_bad_on_one_agent_goes_back(fresh: Running, new_tab: New
 
 
 def test_another_author_has_pushed_meanwhile(fresh: Running, new_tab: NewTab) -> None:
-    """The new text is shown against one's own; another file's change is in nobody's way."""
+    """A text that another author pushed meanwhile is shown against one's own; changes of other files do not matter."""
     with new_tab() as tab:
         tab.expected = ("412",)
         author = Author(tab)
@@ -313,7 +313,7 @@ def test_a_push_during_a_rollout_names_it(fresh: Running, new_tab: NewTab) -> No
 
 
 def test_without_a_signing_key_the_commands_are_shown(tmp_path: Path, browser: Browser) -> None:
-    """No key ever enters a page: a dry run and a push say what to run where the key is."""
+    """Without a signing key a dry run and a push show the commands to run where the key is: no key enters a page."""
     public = Ed25519PrivateKey.generate().public_key()
     (tmp_path / "keys.pem").write_text(signing_keys.public_pem(public))
     (tmp_path / "checks").mkdir()
@@ -352,7 +352,7 @@ def test_without_a_signing_key_the_commands_are_shown(tmp_path: Path, browser: B
 
 
 def test_a_draft_outlives_a_reload_and_can_be_dropped(fresh: Running, new_tab: NewTab) -> None:
-    """It is kept by file and ETag, in this browser alone."""
+    """A draft is kept over a reload by file and ETag, in this browser alone, and can be dropped."""
     with new_tab() as tab:
         author = Author(tab)
         author.replace(pulse("draft"))
@@ -372,7 +372,7 @@ def test_a_draft_outlives_a_reload_and_can_be_dropped(fresh: Running, new_tab: N
 
 
 def test_a_new_check_is_begun_from_a_template_with_its_tests(fresh: Running, new_tab: NewTab) -> None:
-    """Its tests run as it is typed; the one that fails is named, and marked in its tab."""
+    """A new check begins with a template and its tests, which run as it is typed; a failing one is named and marked."""
     with new_tab() as tab:
         page = tab.page
         tab.open("/checks")
@@ -395,7 +395,7 @@ def test_a_new_check_is_begun_from_a_template_with_its_tests(fresh: Running, new
 
 
 def test_the_form_of_arguments_gives_values_of_their_types(fresh: Running, new_tab: NewTab) -> None:
-    """Each as its type wants it; what is left alone is not given."""
+    """The form gives each argument in its type, and leaves out those that are not filled in."""
     args = """{ text = { type = "string" }, many = { type = "integer", min = 2, max = 9 }, share = { type = "number" },
       is_it = { type = "boolean", default = true }, names = { type = "list", default = { "x" } },
       way = { type = "string", choices = { "up", "down" } }, limit = { type = "range" }, left = { type = "string" } }"""
@@ -431,7 +431,7 @@ def test_the_form_of_arguments_gives_values_of_their_types(fresh: Running, new_t
 
 
 def test_host_calls_are_completed(fresh: Running, new_tab: NewTab) -> None:
-    """With what each needs, and what the manual says of it."""
+    """The editor completes host calls with their capabilities and the manual's text."""
     with new_tab() as tab:
         author = Author(tab)
         author.content.locator(".cm-line").nth(7).click()
@@ -446,7 +446,8 @@ def test_host_calls_are_completed(fresh: Running, new_tab: NewTab) -> None:
 
 
 def test_the_list_of_host_calls_is_that_of_the_manual_and_of_agents() -> None:
-    """After a change of docs/checks.rst: `python deploy/pages/host_calls.py`."""
+    """The list of host calls equals the manual's and the agent's; `python deploy/pages/host_calls.py` writes it
+    anew."""
     source = (ROOT / "deploy" / "pages" / "host_calls.py").read_text()
     room: dict[str, Any] = {"__name__": "host_calls", "__file__": str(ROOT / "deploy" / "pages" / "host_calls.py")}
     exec(compile(source, "host_calls.py", "exec"), room)
@@ -476,7 +477,7 @@ def test_what_is_no_file_of_a_check(helen: Running, new_tab: NewTab, name: str) 
 
 
 def test_a_file_that_holds_no_text_is_shown_and_not_edited(fresh: Running, new_tab: NewTab) -> None:
-    """A file that can't be sent back as it was is left alone; `<script>` in a file is text."""
+    """A file that is no UTF-8 is shown as text and cannot be edited."""
     (fresh.checks / "odd.lua").write_bytes(b'-- \xff <script>alert("x")</script>\nreturn {}\n')
     try:
         with new_tab() as tab:
@@ -495,13 +496,13 @@ def test_a_file_that_holds_no_text_is_shown_and_not_edited(fresh: Running, new_t
 
 
 def test_axe_finds_nothing(fresh: Running, new_tab: NewTab) -> None:
-    """With data, with a fault, with answers, with a difference, a dialog and a rollout; nothing is wider than it is."""
+    """axe finds no violation on the author page in any state, and nothing is wider than the screen."""
     with new_tab(viewport=WIDE) as tab:
         author = Author(tab)
         page = tab.page
 
         def is_good() -> None:
-            """In both themes and at both widths; the page stays as it is while they change."""
+            """Check the page in both themes and at both widths, without leaving it."""
             for size, scheme in itertools.product((WIDE, NARROW), ("light", "dark")):
                 page.set_viewport_size(size)  # type: ignore[arg-type]
                 page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
@@ -528,7 +529,7 @@ def test_axe_finds_nothing(fresh: Running, new_tab: NewTab) -> None:
 
 
 def test_who_may_not_push_sees_the_checks_alone(fresh: Running, browser: Browser) -> None:
-    """One line says what would open more; the author page is refused with a sentence."""
+    """A caller that may not push sees the checks and the command for more; the author page refuses with 403."""
     made = fresh.client.post("/api/v1/web-tokens", {"name": "looker", "scopes": ["read"]})
     with a_tab(browser, f"http://{fresh.run['web']}", {"authorization": f"Bearer {made['token']}"}) as tab:
         tab.expected = ("403",)

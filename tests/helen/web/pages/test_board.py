@@ -1,4 +1,4 @@
-"""The board in a real browser: many rows, live changes, choosing and acting on many, a lost stream, no script."""
+"""Tests the page of all checks in a real browser: many rows, live changes, acting on many, a lost stream, no script."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def crowd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crowd]:
 
 @pytest.fixture
 def new_tab(browser: Browser, crowd: Crowd) -> NewTab:
-    """new_tab(...): a tab that is signed in by a link with the scope `operate`."""
+    """Provide new_tab(...), which opens a tab signed in by a link with the scope `operate`."""
     return partial(CrowdTab, browser, crowd)
 
 
@@ -59,7 +59,7 @@ def test_the_worst_stand_first_and_text_of_checks_is_text(tab: Tab) -> None:
 
 
 def test_many_rows_are_a_window_of_elements(tab: Tab) -> None:
-    """750 rows: no element for most of them, their number is told, and the last can be scrolled to."""
+    """Most of 750 rows have no element; their number is told, and the last can be scrolled to."""
     tab.open("/?all=1&sort=check")
     expect(tab.page.locator("#board")).to_have_attribute("aria-rowcount", str(HOSTS * CHECKS + 1))
     assert rows(tab).count() < 150
@@ -80,7 +80,7 @@ WATCH = """() => {
 
 
 def test_a_change_moves_no_row_but_its_own(tab: Tab, crowd: Crowd) -> None:
-    """There are 750 rows: rows that keep their place are not touched, whatever happens in sight and out of it."""
+    """A change moves no row of 750 but its own, in sight or out of it."""
     tab.open("/?all=1&sort=agent")
     live(tab)
     expect(tab.page.locator("#board")).to_have_attribute("aria-rowcount", str(HOSTS * CHECKS + 1))
@@ -103,7 +103,7 @@ def test_a_change_moves_no_row_but_its_own(tab: Tab, crowd: Crowd) -> None:
 
 
 def test_a_filter_is_the_address(tab: Tab, new_tab: NewTab) -> None:
-    """Typed, it narrows the list at once; the same address shows the same in a fresh browser."""
+    """A filter narrows the list as it is typed, and its address shows the same in another browser."""
     tab.open("/")
     live(tab)
     tab.page.fill("[data-filter]", "role=db state:crit")
@@ -128,7 +128,8 @@ def test_groups_are_tiles_that_filter(tab: Tab) -> None:
 
 
 def test_a_change_is_seen_and_order_holds_under_the_pointer(tab: Tab, crowd: Crowd) -> None:
-    """A row appears and recovers by itself; while the pointer is in the list a button says what is new."""
+    """A row appears and recovers by itself; under the pointer the order stays, and a button says how many rows are
+    new."""
     tab.open("/")
     live(tab)
     crowd.report([("h0", "c-100", 1, "getting full")])
@@ -147,7 +148,7 @@ def test_a_change_is_seen_and_order_holds_under_the_pointer(tab: Tab, crowd: Cro
 
 
 def test_what_was_missed_is_there_after_a_cut(tab: Tab, crowd: Crowd) -> None:
-    """No gap and no double after the stream was cut; the page says in between that it is old."""
+    """After a cut of the stream the missed row is there once, and later changes arrive."""
     tab.expected = ("ERR_INTERNET_DISCONNECTED",)
     tab.open("/")
     live(tab)
@@ -161,7 +162,7 @@ def test_what_was_missed_is_there_after_a_cut(tab: Tab, crowd: Crowd) -> None:
 
 
 def test_a_silent_helen_is_never_shown_as_good(new_tab: NewTab) -> None:
-    """40 s without a word: a banner, hatched states, and a question mark instead of a number in the title."""
+    """After 40 s without a word the page shows a banner, hatched states, and a question mark in its title."""
     with new_tab() as tab:
         tab.page.clock.install()
         tab.open("/")
@@ -177,7 +178,8 @@ def test_a_silent_helen_is_never_shown_as_good(new_tab: NewTab) -> None:
 
 
 def test_all_that_fit_are_acknowledged(tab: Tab, crowd: Crowd) -> None:
-    """By keys alone: choose all, what would be done is said first, and the marks come by the stream."""
+    """All rows that fit are acknowledged by keys, after a line on the number of checks, and are marked by the
+    stream."""
     tab.open("/?q=agent:h2%20state:critical")
     live(tab)
     expect(rows(tab)).to_have_count(SICK)
@@ -223,7 +225,7 @@ def test_a_reader_is_told_what_would_open_more(new_tab: NewTab) -> None:
 
 
 def test_it_is_read_without_a_script(new_tab: NewTab, crowd: Crowd) -> None:
-    """The first rows, then a link to more; a filter is a form."""
+    """Without a script the first rows are shown with a link to more, and the filter is a form."""
     with new_tab(java_script_enabled=True) as signed:
         cookies = signed.context.cookies()
     with a_tab(new_tab.args[0], f"http://{crowd.helen.run['web']}", java_script_enabled=False) as tab:  # type: ignore[attr-defined]
@@ -240,7 +242,7 @@ def test_it_is_read_without_a_script(new_tab: NewTab, crowd: Crowd) -> None:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
 def test_axe_finds_nothing(new_tab: NewTab, size: dict[str, int], scheme: str) -> None:
-    """With data, with nothing to show, with a fault, and with a dialog open; nothing is wider than the screen."""
+    """axe finds no violation on the page of rows in any state, and nothing is wider than the screen."""
     with new_tab(viewport=size, color_scheme=scheme) as tab:
         for path in ("/?q=agent:h0&group=role", "/?q=nothing-like-it", "/?q=state:green", "/?kiosk=1"):
             tab.open(path)
@@ -256,7 +258,7 @@ def test_axe_finds_nothing(new_tab: NewTab, size: dict[str, int], scheme: str) -
 
 
 def test_an_empty_fleet_says_what_to_do(browser: Browser, tmp_path: Any) -> None:
-    """No agent: the command that makes one; a first agent needs no reload to be there."""
+    """An empty fleet shows the command that makes an agent, and the first agent appears without a reload."""
     helen = Running(tmp_path)
     (tmp_path / "checks" / "pulse.lua").write_text(pulse())
     agent = None

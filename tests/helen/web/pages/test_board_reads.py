@@ -1,6 +1,4 @@
-"""Tests what the board reads, and how often: rows once, and from then on what has changed, however late it can
-listen.
-"""
+"""Tests the reads of the page of rows: rows once, then only changes, however late its stream begins."""
 
 from __future__ import annotations
 
@@ -86,7 +84,7 @@ def asked(tab: Tab, path: str) -> list[str]:
 
 @pytest.mark.parametrize("path", ["/", "/?all=1", "/?q=state%3Acritical+h1", "/?sort=since&group=role"])
 def test_rows_are_read_once(browser: Browser, crowd: Crowd, path: str) -> None:
-    """The browser asks for them while it reads the page, and the page takes that answer: no second one is asked for."""
+    """Rows are requested once, by the page while it loads."""
     with CrowdTab(browser, crowd) as tab:
         found = asked(tab, "/api/v1/rows")
         tab.open(path)
@@ -97,7 +95,7 @@ def test_rows_are_read_once(browser: Browser, crowd: Crowd, path: str) -> None:
 
 
 def test_rows_wait_for_few_requests(browser: Browser, crowd: Crowd) -> None:
-    """Each request is milliseconds of CPU of the browser, also for what it has kept: eleven modules were most."""
+    """Rows wait for three files alone, since each request takes milliseconds of the browser's CPU."""
     with CrowdTab(browser, crowd) as tab:
         tab.open("/about")
         found = asked(tab, "/")
@@ -115,7 +113,7 @@ def test_rows_wait_for_few_requests(browser: Browser, crowd: Crowd) -> None:
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
 @pytest.mark.parametrize("path", ["/", "/?all=1", "/?sort=since"])
 def test_nothing_moves_once_it_is_painted(browser: Browser, crowd: Crowd, path: str, size: dict[str, int]) -> None:
-    """Rows stand as they came, and the head keeps its places when the page says that it is live; its words change."""
+    """Nothing but the words on freshness moves once rows are painted."""
     with CrowdTab(browser, crowd, viewport=size) as tab:
         tab.page.add_init_script(WATCH_SHIFTS)
         tab.open(path)
@@ -127,8 +125,8 @@ def test_nothing_moves_once_it_is_painted(browser: Browser, crowd: Crowd, path: 
 
 @pytest.mark.parametrize("path", ["/", "/?all=1"])
 def test_rows_that_are_there_cost_no_work(browser: Browser, crowd: Crowd, path: str) -> None:
-    """Until its rows are ready a page formats no number or time, moves no row that it came with, and makes those alone
-    that it lacks; it is measured once. To do so was most of the time that rows took."""
+    """Rows that come with the page are not made, moved or formatted again, and are measured once. This was most of
+    the time until rows were shown."""
     with CrowdTab(browser, crowd) as tab:
         tab.page.add_init_script(COUNT_WORK + WITHOUT_WORKER)
         tab.page.route("**/api/v1/events?*", lambda route: None)  # on a slow machine it might begin before
@@ -154,7 +152,7 @@ def test_the_moment_of_an_age_is_told_to_who_points_at_it(browser: Browser, crow
 
 
 def test_what_changes_before_the_stream_begins_is_shown(browser: Browser, crowd: Crowd) -> None:
-    """The stream is asked for what was found after the rows of the page, and rows are not read again for that."""
+    """Changes between the rows and the stream are shown by the stream, without a second read of rows."""
     with CrowdTab(browser, crowd) as tab:
         tab.page.add_init_script(WITHOUT_WORKER)
         held = list[Any]()
@@ -181,7 +179,7 @@ def row_of(crowd: Crowd, agent: str, check: str) -> list[Any]:
 
 
 def test_a_second_tab_gets_what_its_page_has_not(browser: Browser, crowd: Crowd) -> None:
-    """The one stream of a browser keeps its last frames: a tab whose page is older gets them, or reads anew."""
+    """A second tab gets the frames that its page lacks from the browser's one stream, or reads anew."""
     with CrowdTab(browser, crowd) as tab:
         tab.open("/about")
         look = str(crowd.helen.client.get("/api/v1/rows")["look"])

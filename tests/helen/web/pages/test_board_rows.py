@@ -1,4 +1,4 @@
-"""The rows of the board in the page: in order whatever comes, changes and goes, and held under a pointer."""
+"""Tests the rows that the page keeps: in order after any change, and held under a pointer."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ HELD = """async ([address]) => {
 
 @pytest.mark.parametrize("sort", SORTS)
 def test_rows_are_in_order_after_each_change(tab: Tab, sort: str) -> None:
-    """420 random changes, some of them while the order is held: then it stays as it was, and is sorted afterwards."""
+    """Rows are in order after each of 420 random changes, and stay as they were while the order is held."""
     tab.open("/about")
     told: dict[str, Any] = tab.page.evaluate(PLAY, [assets().path("board-rows.js"), sort])
     assert told["faults"] == []
@@ -62,7 +62,8 @@ def test_rows_are_in_order_after_each_change(tab: Tab, sort: str) -> None:
 
 
 def test_a_held_order_counts_what_is_new(tab: Tab) -> None:
-    """A row that comes is fresh, one that goes leaves its place empty, and a change that moves nothing is none."""
+    """A held order counts a new row as fresh, leaves the place of one that goes empty, and counts no change without
+    a move."""
     tab.open("/about")
     assert tab.page.evaluate(HELD, [assets().path("board-rows.js")]) == [
         [False, "two one", 0],

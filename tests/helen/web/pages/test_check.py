@@ -1,4 +1,4 @@
-"""The page of a check in a real browser: plots that don't lie, results as they come, acts, and what is not there."""
+"""Tests the page of a check in a real browser: true plots, results as they come, acts, and missing things."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HOSTILE = "<script>document.title = 'x'</script> \x1b[31m \u202e" + "y" * 5_000
 
 
 class Stage:
-    """A Helen with a host that reports figures, of which the test chooses each."""
+    """Hold a Helen with a host that reports figures chosen by the test."""
 
     def __init__(self, helen: Running) -> None:
         self.helen = helen
@@ -90,7 +90,7 @@ def in_page(tab: Tab, source: str, *given: Any) -> Any:
 
 
 def test_an_hour_of_results(tab: Tab) -> None:
-    """The spike is in the sentence and in the table; thresholds come with the figures."""
+    """An hour of results shows its spike in the sentence and the table, with thresholds."""
     tab.open("/checks/nas/disk")
     first = tab.page.locator(".plot").first
     expect(first.locator("figcaption")).to_contain_text("used: now 95 %, between 40 % and 97 %")
@@ -102,7 +102,7 @@ def test_an_hour_of_results(tab: Tab) -> None:
 
 
 def test_the_cursor_is_read_out(tab: Tab) -> None:
-    """By arrow keys, point by point; between results that are far apart for their pace, nothing is known."""
+    """The cursor reads the points out by arrow keys, and says where nothing is known."""
     tab.open("/checks/nas/disk")
     canvas = tab.page.locator(".plot .canvas").first
     canvas.focus()
@@ -131,7 +131,7 @@ def test_the_cursor_is_read_out(tab: Tab) -> None:
 def test_points_that_are_far_apart_are_not_joined(
     tab: Tab, times: list[int], span: tuple[int, int], gaps: list[list[int]]
 ) -> None:
-    """More than a step and a half of nothing is a gap, hatched, at both ends as well."""
+    """Points more than a step and a half apart have a gap between them, at both ends as well."""
     tab.open("/about")
     points = [{"at": at, "mean": 1, "min": 1, "max": 1, "n": 1} for at in times]
     found = in_page(tab, "plot.withGaps(given[0], 60, given[1], given[2])", points, *span)
@@ -151,7 +151,7 @@ def test_figures_and_ranges(tab: Tab) -> None:
 
 @pytest.mark.parametrize(("unit", "step"), [("B", 2**30), ("bytes", 2**30), ("", 5 * 10**8)])
 def test_the_ticks_of_bytes_are_binary(tab: Tab, unit: str, step: int) -> None:
-    """An axis up to 8 GiB has a tick at each whole GiB, or each second one; one of other units has round numbers."""
+    """An axis of bytes has ticks at whole GiB, and one of other units at round numbers."""
     tab.open("/about")
     tab.page.set_viewport_size({"width": 800, "height": 600})
     points = [{"at": at, "mean": at * 2**27, "min": at * 2**27, "max": at * 2**27, "n": 1} for at in (1, 64)]
@@ -164,7 +164,7 @@ def test_the_ticks_of_bytes_are_binary(tab: Tab, unit: str, step: int) -> None:
 
 @pytest.mark.parametrize(("span", "resolution", "step"), [("24h", "m5", 300), ("30d", "h1", 3600), ("1y", "d1", 86400)])
 def test_longer_spans_show_band_and_gap(tab: Tab, span: str, resolution: str, step: int) -> None:
-    """A spike of one step is in the band's sentence at each span, and a gap says how long nothing is known."""
+    """A spike of one step is in the sentence of each span, and a gap says how long nothing is known."""
 
     def answer(route: Route) -> None:
         assert f"resolution={resolution}" in route.request.url
@@ -185,7 +185,7 @@ def test_longer_spans_show_band_and_gap(tab: Tab, span: str, resolution: str, st
 
 
 def test_without_a_lake_the_hour_works(tab: Tab) -> None:
-    """The other spans say what is missing, in Helen's own words; the hour is there at once."""
+    """Without a lake the longer spans show Helen's sentence, and the hour works."""
     tab.expected = ("409", "404")
     tab.open("/checks/nas/disk?span=30d")
     expect(tab.page.locator("#plot-note")).to_contain_text("The hour works without it.")
@@ -195,7 +195,7 @@ def test_without_a_lake_the_hour_works(tab: Tab) -> None:
 
 
 def test_fifty_figures_are_eight_plots(tab: Tab, stage: Stage) -> None:
-    """The others can be asked for by name, in the address."""
+    """Eight of fifty figures are plotted, and the others can be chosen by name in the address."""
     stage.report("many", "ok", "fifty", **{f"m{number:02}": float(number) for number in range(50)})
     tab.open("/checks/nas/many")
     expect(tab.page.locator(".plot")).to_have_count(8)
@@ -212,7 +212,7 @@ def test_fifty_figures_are_eight_plots(tab: Tab, stage: Stage) -> None:
 
 
 def test_a_result_is_seen_as_it_comes(tab: Tab, stage: Stage) -> None:
-    """State, text, runs and plot, without a reload."""
+    """A new result changes state, text, runs and plot without a reload."""
     stage.report("lag", "ok", "3 s behind", behind=3.0)
     tab.open("/checks/nas/lag")
     expect(tab.page.locator("#fresh")).to_have_attribute("data-state", "live")
@@ -225,7 +225,7 @@ def test_a_result_is_seen_as_it_comes(tab: Tab, stage: Stage) -> None:
 
 
 def test_changes_are_those_of_this_check(tab: Tab, stage: Stage) -> None:
-    """A downtime of another check is no mark here; one of this check says when it is, and who planned it."""
+    """A check's changes show its own downtimes with times and author, and not those of other checks."""
     stage.report("own", "critical", "still broken")
     planned = {"kind": "downtime", "agents": ["n*"], "checks": ["own"], "begin": 2e9, "until": 2e9 + 7_200}
     stage.helen.client.post("/api/v1/windows", {**planned, "id": "mine", "comment": "a new fan", "author": "anna"})
@@ -256,7 +256,7 @@ def test_it_is_acknowledged_here(tab: Tab, stage: Stage) -> None:
 
 
 def test_what_an_agent_says_is_text(tab: Tab) -> None:
-    """Neither script nor terminal codes of a summary do anything, and a long one is cut or wrapped."""
+    """An agent's texts are neither script nor terminal codes, and do not widen the page."""
     tab.open("/checks/nas/disk")
     expect(tab.page.locator(".plot").first).to_be_visible()
     assert "<script>" in tab.page.inner_text(".lead")
@@ -281,7 +281,7 @@ def test_a_check_that_is_not_there(tab: Tab) -> None:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
 def test_axe_finds_nothing(browser: Browser, stage: Stage, size: dict[str, int], scheme: str) -> None:
-    """With figures, without, and where the lake is missing."""
+    """axe finds no violation on the page of a check with figures, without any, and without a lake."""
     with signed_in(browser, stage, viewport=size, color_scheme=scheme) as tab:
         tab.expected = ("409", "404")
         for path in ("/checks/nas/disk", "/checks/nas/plain", "/checks/nas/disk?span=1y"):

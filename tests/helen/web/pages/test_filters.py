@@ -1,4 +1,4 @@
-"""The filter language means the same on the server and in the page: one table of cases is run in both."""
+"""Tests that the filter language means the same on the server and in the page, by one table of cases."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_what_the_server_refuses(text: str) -> None:
 
 @pytest.mark.integration
 def test_in_the_page(tab: Tab) -> None:
-    """All cases in one go; an order of the page is that of the server, too."""
+    """The page's filter gives the rows of the table for all cases."""
     tab.open("/about")
     found = tab.page.evaluate(
         """async ([address, table]) => {

@@ -1,4 +1,4 @@
-"""Scripts that pages load together are joined into one file each: what they export stays, and no page has one twice."""
+"""Tests scripts joined into one file for pages that load them together: exports stay, and no page has one twice."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_members_become_blocks() -> None:
 
 
 def test_imports_of_members_lead_to_the_joined_file() -> None:
-    """An import of no member stays; a member is left as it is, for workers and tests."""
+    """An import of a member leads to the joined file; other imports, and the members themselves, stay."""
     found = joined(SOURCES, PAIR)
     assert found["page.js"] == SOURCES["page.js"].replace("./words.js", "./all.js")
     assert all(found[name] == SOURCES[name] for name in PAIR["all.js"])
@@ -78,14 +78,14 @@ def test_what_a_joined_file_needs_from_others_is_imported_once() -> None:
     ],
 )
 def test_what_is_of_another_form_is_refused(name: str, text: str | None, said: str) -> None:
-    """Such a line would go into a block as it is: the file that comes of it is none that a browser takes."""
+    """A script of another form is refused with a sentence: joined, it would give a file that no browser takes."""
     sources = {each: given for each, given in (SOURCES | {name: text}).items() if given is not None}
     with pytest.raises(NotJoinable, match=re.escape(said)):
         joined(sources, PAIR)
 
 
 def test_no_script_of_a_page_imports_a_member() -> None:
-    """It would be loaded once more, with keys, a clock and a stream of its own; a worker has nothing of its page.
+    """No script of a page imports a member, which would be loaded once more with a stream of its own.
 
     Neither does a joined script, nor when it is asked for later, by `import()`.
     """
@@ -118,7 +118,7 @@ def test_a_joined_file_exports_what_its_members_export(browser: Browser, fleet: 
 
 @pytest.mark.integration
 def test_no_page_loads_a_script_twice(browser: Browser, fleet: Running) -> None:
-    """Neither a member beside its joined file, nor one under two addresses; stream.js is the worker's."""
+    """No page loads a script twice: neither a member beside its joined file, nor one at two addresses."""
     asked = list[str]()
     with signed_in(browser, fleet, ("push",)) as tab:
         tab.page.on("request", lambda request: asked.append(request.url))

@@ -1,4 +1,5 @@
-"""The page of meshes: who sees whom, by a browser and without scripts; what is not known is hatched and never good."""
+"""Tests the page of meshes: which agent sees which, with and without scripts; unknown states are hatched and never
+good."""
 
 from __future__ import annotations
 
@@ -61,7 +62,7 @@ def mesh_of(*names: str) -> MeshInSight:
 
 
 def test_what_is_not_known_is_never_good() -> None:
-    """Nothing heard yet, unknown, and what an agent said that is away now: hatched, and not among the ok ones."""
+    """A state that is missing, unknown, or of an agent that is away is hatched, and not counted as ok."""
     seen = [[None, "ok", "unknown"], ["critical", None, None], ["ok", "ok", None]]
     lines = lines_of(mesh_of("a", "b", "c"), seen, {"c"})
     assert [cell and cell.is_hatched for line in lines for cell in line.cells] == [
@@ -72,7 +73,7 @@ def test_what_is_not_known_is_never_good() -> None:
 
 
 def test_rows_and_columns_of_those_that_are_not_well() -> None:
-    """An agent stays that sees badly or is seen so, with its number; the others are left out of rows and columns."""
+    """The short table keeps agents that see badly or are seen badly, with their numbers, and leaves out the others."""
     seen = [[None, "ok", "ok", "ok"], ["ok", None, "ok", "warning"], ["ok", "ok", None, "ok"], ["ok", "ok", "ok", None]]
     lines = bad_lines(lines_of(mesh_of("a", "b", "c", "d"), seen, set()))
     assert [(line.number, line.name) for line in lines] == [(2, "b"), (4, "d")]
@@ -81,7 +82,7 @@ def test_rows_and_columns_of_those_that_are_not_well() -> None:
 
 
 def test_the_table_of_a_mesh_has_states_that_were_confirmed_or_seen() -> None:
-    """A check that waits for its first result is of no status: that is not unknown, and not good."""
+    """A mesh's table has confirmed or seen states, and none for a check that waits for its first result."""
     critical, pending = State(Condition(2, 1.0), Condition(2, 1.0)), Condition(3, 1.0, PENDING)
     states = {("a", "ping@b"): critical, ("b", "ping@a"): State(pending, pending)}
     parts: Any = SimpleNamespace(evaluator=SimpleNamespace(timeline=SimpleNamespace(states=states)))
@@ -89,7 +90,7 @@ def test_the_table_of_a_mesh_has_states_that_were_confirmed_or_seen() -> None:
 
 
 def test_an_agent_that_counts_as_away_sees_nobody() -> None:
-    """Its checks are unknown since it is away: they have not said so, and nobody is seen badly by that."""
+    """The checks of an agent that counts as away have no state in the table, and make no other agent badly seen."""
     gone, heard, chosen = Condition(3, 60.0, AWAY), Condition(3, 60.0), mesh_of("a", "b", "c")
     states = {
         ("a", "ping@b"): State(gone, gone),
@@ -118,7 +119,7 @@ def pieces_of(chosen: MeshInSight, shown: dict[str, Any]) -> list[str]:
 
 
 def test_200_agents_are_a_table_of_50_in_pieces() -> None:
-    """The most that a page has to show; its template gives the turn of the reactor back after any row."""
+    """A mesh of 200 agents is a table of 50, made in pieces so that the reactor has its turn after any row."""
     agents = first_of({f"edge-{number:03}": f"10.0.1.{number}" for number in range(200)})
     chosen = mesh_of(*agents)
     states: dict[tuple[str, str], State] = {}
@@ -136,7 +137,7 @@ def test_200_agents_are_a_table_of_50_in_pieces() -> None:
 
 
 def test_rows_that_stay_are_not_made_again() -> None:
-    """One of 50 agents changes what it says: its row alone is made, for however many tabs and callers."""
+    """After a change of one of 50 agents only its row is made anew, for any number of tabs and callers."""
     chosen = mesh_of(*(f"kept-{number}" for number in range(MOST_MEMBERS)))
     names = list(chosen.members)
     seen: list[list[str | None]] = [[None if one == other else "ok" for other in names] for one in names]
@@ -161,7 +162,7 @@ def test_rows_that_stay_are_not_made_again() -> None:
 
 @pytest.mark.parametrize(("agents", "more"), [(8, ""), (9, "1 more agent is"), (12, "4 more agents are")])
 def test_many_that_are_seen_badly_leave_the_table_in_sight(agents: int, more: str) -> None:
-    """The first eight are named above it; the others are there to be opened."""
+    """The first eight agents seen badly are named above the table, and the others can be unfolded."""
     names = [f"bad-{number:02}" for number in range(agents)]
     seen: list[list[str | None]] = [[None if one == other else "critical" for other in names] for one in names]
     lines = lines_of(mesh_of(*names), seen, set())
@@ -177,7 +178,7 @@ def test_many_that_are_seen_badly_leave_the_table_in_sight(agents: int, more: st
 
 
 class Stage:
-    """A Helen with four agents of a mesh, of which web-2 is seen badly, and web-3 unknown."""
+    """Run a Helen with four agents of a mesh, of which web-2 is seen badly, and web-3 unknown."""
 
     def __init__(self, helen: Running, browser: Browser) -> None:
         self.helen, self.browser = helen, browser
@@ -200,7 +201,7 @@ class Stage:
         return signed_in(self.browser, self.helen, scopes or ("read",), **options)
 
     def seen(self) -> list[list[str | None]]:
-        """The table of the first mesh, by the API."""
+        """Return the table of the first mesh by the API."""
         meshes = self.helen.client.get("/api/v1/mesh")["meshes"]
         found: list[list[str | None]] = meshes[0]["seen"] if meshes else []
         return found
@@ -208,7 +209,7 @@ class Stage:
 
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> Iterator[Stage]:
-    """One stage for all tests of this file."""
+    """Provide one stage for all tests of this file."""
     folder = tmp_path_factory.mktemp("mesh")
     (folder / "checks").mkdir()
     (folder / "checks" / "peer.lua").write_text(PEER)
@@ -233,7 +234,7 @@ WHOLE = [
 
 
 def cells(tab: Tab) -> list[list[str]]:
-    """The words of the cells, by rows."""
+    """Return the words of the cells by rows."""
     rows = tab.page.locator("#mesh tbody tr").all()
     found = [[" ".join((each.text_content() or "").split()) for each in row.locator("td").all()] for row in rows]
     return [[each.lstrip("\u2013") for each in row] for row in found]
@@ -241,7 +242,8 @@ def cells(tab: Tab) -> list[list[str]]:
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "none"])
 def test_who_sees_whom(stage: Stage, scripts: bool) -> None:
-    """The table of the API, with a link to the check of each cell, also without scripts; unknown is hatched."""
+    """The page shows the API's table with a link to each cell's check, also without scripts, and hatches unknown
+    cells."""
     with stage.tab(viewport=WIDE, java_script_enabled=scripts) as tab:
         tab.open("/mesh")
         assert cells(tab) == [[each or "itself" for each in row] for row in WHOLE]
@@ -263,7 +265,7 @@ def test_who_sees_whom(stage: Stage, scripts: bool) -> None:
 
 
 def test_a_mesh_of_one_and_one_that_is_not_there(stage: Stage) -> None:
-    """The mesh is chosen by its id, which is in the address; another id is a page that says so."""
+    """A mesh is chosen by its id in the address, and an unknown id is a page that says so."""
     with stage.tab() as tab:
         tab.open("/mesh")
         assert tab.page.locator("select[name=mesh] option").all_inner_texts() == ["peer (4 agents)", "alone (1 agent)"]
@@ -277,7 +279,7 @@ def test_a_mesh_of_one_and_one_that_is_not_there(stage: Stage) -> None:
 
 
 def test_it_is_live(stage: Stage) -> None:
-    """An agent that is killed is away in the open page, and what it saw is hatched: it is good no more.
+    """An agent that is killed is shown away on the open page, and its former states are hatched.
 
     It counts as away after an hour alone (`away` of MESHES): until then a cell shows what it said before. Rows that
     come as they were are left alone: what somebody else has written into one stays.
@@ -300,7 +302,7 @@ def test_it_is_live(stage: Stage) -> None:
 
 
 def test_a_limited_caller_sees_no_hidden_agent(stage: Stage) -> None:
-    """Neither in rows, columns, links and words, nor who is left out; a mesh without agents in sight is not there."""
+    """A limited caller sees no hidden agent in the page of a mesh, and no mesh without agents in sight."""
     status, text = stage.read("/mesh", "web-[13]")
     assert status == 200 and "web-1" in text and "web-3" in text
     assert "web-2" not in text and "role=web" not in text
@@ -314,7 +316,7 @@ def test_a_limited_caller_sees_no_hidden_agent(stage: Stage) -> None:
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
 @pytest.mark.parametrize("path", ["/mesh", "/mesh?which=bad", "/mesh?mesh=alone", "/mesh?mesh=not-there"])
 def test_axe_finds_nothing(stage: Stage, path: str, size: dict[str, int], scheme: str) -> None:
-    """With data, without any, and with an error; nor is anything wider than the screen."""
+    """axe finds no violation on the page of meshes, and nothing is wider than the screen."""
     with stage.tab(viewport=size, color_scheme=scheme) as tab:
         tab.expected = ("404",)
         tab.open(path)
@@ -324,7 +326,7 @@ def test_axe_finds_nothing(stage: Stage, path: str, size: dict[str, int], scheme
 
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
 def test_without_a_mesh(browser: Browser, fleet: Running, size: dict[str, int]) -> None:
-    """The page says how one is made; the list of agents and Ctrl-K lead to it."""
+    """Without a mesh the page says how one is made, and the list of agents leads to it."""
     with signed_in(browser, fleet, ("read",), viewport=size) as tab:
         tab.open("/agents")
         tab.page.click("main a[href='/mesh']")

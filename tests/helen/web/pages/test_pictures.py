@@ -1,4 +1,5 @@
-"""The pictures of docs/pages.rst are of the pages as they are: made by a browser, and made again when a page changes.
+"""Tests that the pictures of docs/pages.rst show the present pages, as a browser makes them after each change of a
+page.
 
 `./dev pictures` makes them; docs/pictures/MADE_OF holds the sum over templates, styles and scripts that they show.
 """
@@ -42,12 +43,12 @@ def made_of() -> str:
 
 
 def test_pictures_are_not_old() -> None:
-    """A template, style or script has changed since: `./dev pictures`, look at them, and commit them."""
+    """The pictures are made of the present templates, styles and scripts; `./dev pictures` makes them anew."""
     assert (PICTURES / "MADE_OF").read_text().strip() == made_of()
 
 
 def test_the_page_shows_all_pictures() -> None:
-    """Each picture stands in docs/pages.rst with words for readers who don't see it; the board stands in README.rst."""
+    """Each picture stands in docs/pages.rst with words for readers who do not see it, and one in README.rst."""
     text = (ROOT / "docs" / "pages.rst").read_text()
     shown = re.findall(r"\.\. image:: pictures/(\w+)\.png\n   :alt: \S.+", text)
     assert sorted(shown) == sorted([*PAGES, MESH])
@@ -58,7 +59,8 @@ def test_the_page_shows_all_pictures() -> None:
 
 @pytest.mark.pictures
 def test_make_the_pictures(browser: Browser, tmp_path: Path) -> None:
-    """Makes them of a Helen with two agents, of which one is sick; run by `./dev pictures` alone."""
+    """Make the pictures of a Helen with two agents that run a sick and a weak check; `./dev pictures` alone runs
+    this."""
     helen = Running(tmp_path)
     shutil.copytree(ROOT / "checks" / "lib", helen.checks / "lib")
     for name in ("cpu", "memory", "uptime"):

@@ -1,6 +1,4 @@
-"""Tests that a reader's choices come with a page: it is painted in its colours at once, and no script has to ask for
-it.
-"""
+"""Tests that a reader's choices come with a page: it is painted in its colours at once, without a script."""
 
 from __future__ import annotations
 
@@ -37,7 +35,8 @@ def choose(tab: Tab, **values: str) -> None:
     ],
 )
 def test_a_page_comes_as_it_was_chosen(tab: Tab, given: dict[str, str], chosen: list[str | None]) -> None:
-    """The text of the page has it, whatever a cookie says; pages without a menu and those of errors have the theme."""
+    """A page has the chosen theme and keys in its text, whatever the cookie holds; a page without a menu has the
+    theme."""
     choose(tab, **given)
     tab.expected = ("404",)
     for path in ("/about", "/login?said=out", "/nothing"):
@@ -49,7 +48,7 @@ def test_a_page_comes_as_it_was_chosen(tab: Tab, given: dict[str, str], chosen: 
 
 
 def test_what_is_chosen_is_kept(tab: Tab) -> None:
-    """By key or by the menu, on this page at once and on the next ones; a choice takes back the one before."""
+    """A choice by key or menu counts on this page and the next ones, and replaces the one before."""
     tab.open("/about")
     tab.page.keyboard.press("t")
     assert tab.page.evaluate(CHOSEN) == ["dark", "on"]
@@ -69,7 +68,7 @@ def test_what_is_chosen_is_kept(tab: Tab) -> None:
 
 
 def test_a_page_asks_its_browser_for_nothing_that_it_has_stored(browser: Browser, fleet: Running) -> None:
-    """Each such question waits for another process, before the rows of a board are ready."""
+    """A page does not read its browser's storage or cookies, since each read waits for another process."""
     with signed_in(browser, fleet, ("push",)) as tab:
         tab.page.add_init_script(COUNT_QUESTIONS)
         for path in ("/", "/agents", "/checks/web-1/pulse", "/windows"):

@@ -1,4 +1,4 @@
-"""The pages of rollouts: pushes of real agents through rings, watched, paused, taken back, in a browser."""
+"""Tests the pages of rollouts in a browser: pushes to real agents through rings, watched, paused and undone."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ GATES = {"errors": 0.05, "changed": 0.05, "run_time": 2.0, "memory": 1.5}
 
 
 class Stage:
-    """A Helen with three agents that run `pulse` each second."""
+    """Run a Helen with three agents that run `pulse` each second."""
 
     def __init__(self, helen: Running, browser: Browser) -> None:
         self.helen, self.browser, self.pushed = helen, browser, 0
@@ -39,7 +39,7 @@ class Stage:
         return signed_in(self.browser, self.helen, scopes or ("push",), **options)
 
     def current(self) -> dict[str, Any]:
-        """The document of /rollouts/current."""
+        """Return the document of /rollouts/current."""
         found: dict[str, Any] = self.helen.client.get("/api/v1/rollouts/current")
         return found
 
@@ -51,7 +51,7 @@ class Stage:
         return int(made["version"])
 
     def restart(self, meanwhile: Callable[[], None]) -> None:
-        """Kills Helen, and starts it again at the same addresses after `meanwhile`."""
+        """Kill Helen, and start it again at the same addresses after `meanwhile`."""
         run = self.helen.run
         self.helen.program.process.kill()
         self.helen.program.wait()
@@ -59,14 +59,14 @@ class Stage:
         self.helen = Running(self.helen.folder, "--web", run["web"], "--listen", run["agents"]).up()
 
     def until(self, *states: str) -> dict[str, Any]:
-        """Waits for one of these states of the newest rollout."""
+        """Wait for one of these states of the newest rollout."""
         wait_until(lambda: self.current()["state"] in states, f"rollout that is {states}")
         return self.current()
 
 
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> Iterator[Stage]:
-    """One stage for all tests of this file."""
+    """Provide one stage for all tests of this file."""
     folder = tmp_path_factory.mktemp("rollouts")
     (folder / "checks").mkdir()
     (folder / "checks" / "pulse.lua").write_text(pulse())
@@ -84,7 +84,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> Iterato
 
 @pytest.fixture
 def steady(stage: Stage) -> Stage:
-    """The stage without a rollout under way."""
+    """Provide the stage without a rollout under way."""
     if stage.current()["state"] in ("open", "paused"):
         stage.helen.client.post("/api/v1/rollouts/undo", {})
     stage.until("finished", "undone")
@@ -99,7 +99,8 @@ def words(tab: Tab, selector: str) -> str:
 
 
 def test_gauges_have_the_limits_of_the_gate() -> None:
-    """Errors by points, changes by share, costs by the greater of factor and slack; without an old value no limit."""
+    """Gauges have the gate's limits: errors by points, changes by share, costs by factor or slack, none without an
+    old value."""
     found = gauges_of(FIGURES, GATES)
     assert found["errors"] == Gauge("10.0 %", "5.0 %", "10.0 %", 80.0, 40.0, 80.0, False)
     assert found["changed"] == Gauge("50.0 %", "", "5.0 %", 100.0, None, 80.0, True)
@@ -108,7 +109,7 @@ def test_gauges_have_the_limits_of_the_gate() -> None:
 
 
 def test_gauges_of_nothing() -> None:
-    """A cost that was not measured has no gauge; a gate that is off has no limit; none compared is no change."""
+    """A figure that was not measured has no gauge, one without a gate no limit, and none compared is no change."""
     figures = {**FIGURES, "run_ms": None, "comparable": 0, "changed": 0, "peak_kib": 512.0, "errors": 0.0}
     found = gauges_of(figures, {"memory": None})
     assert found["run_ms"] is None
@@ -120,7 +121,7 @@ def test_gauges_of_nothing() -> None:
 
 
 def test_nothing_was_rolled_out_yet() -> None:
-    """An empty page says how to begin."""
+    """An empty page of rollouts says how to begin."""
     template = environment().get_template("rollouts.html")
     context = template.new_context({"current": None, "is_last": False, "listed": [], "one": None})
     text = "".join(template.blocks["part_current"](context))
@@ -128,7 +129,7 @@ def test_nothing_was_rolled_out_yet() -> None:
 
 
 def test_a_young_helen(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> None:
-    """The first set has none before it to go back to; a version that was never there is a sentence."""
+    """The first set offers no way back, and an unknown version is a page with a sentence."""
     helen = Running(tmp_path_factory.mktemp("young")).up()
     try:
         wait_until(lambda: helen.client.get("/api/v1/rollouts")["rollouts"], "first set")
@@ -147,7 +148,7 @@ def test_a_young_helen(tmp_path_factory: pytest.TempPathFactory, browser: Browse
 
 
 def test_a_push_is_watched_through_its_rings(steady: Stage) -> None:
-    """Without a reload the page goes from the first ring to the end; then it says what the API says."""
+    """A page follows a push through its rings to the end without a reload, and shows the API's figures."""
     with steady.tab() as tab:
         tab.open("/rollouts")
         tab.page.wait_for_selector(".fresh[data-state=live]")
@@ -170,7 +171,7 @@ def test_a_push_is_watched_through_its_rings(steady: Stage) -> None:
 
 
 def test_taken_back_by_a_gate(steady: Stage) -> None:
-    """Why comes first, with the agents' words as text; the page of the version has the same, as the API has it."""
+    """A rollout taken back by a gate shows the reason first, with agents' words as text, as the API has it."""
     with steady.tab() as tab:
         tab.open("/rollouts")
         version = steady.push(BAD)
@@ -191,7 +192,7 @@ def test_taken_back_by_a_gate(steady: Stage) -> None:
 
 
 def test_pause_and_resume_by_keys_and_undo(steady: Stage) -> None:
-    """Each deed shows first what it would do, and then the page says so without a reload."""
+    """Pause, resume and undo show their effect first, and then the page changes without a reload."""
     version = steady.push(gates=SLOW)
     base = steady.current()["base"]
     with steady.tab() as tab:
@@ -220,7 +221,7 @@ def test_pause_and_resume_by_keys_and_undo(steady: Stage) -> None:
 
 
 def test_somebody_else_was_faster(steady: Stage) -> None:
-    """A refusal is said in the dialog; the page catches up."""
+    """A deed that another operator did first is refused in the dialog, and the page catches up."""
     steady.push(gates=SLOW)
     with steady.tab() as tab:
         tab.expected = ("409",)
@@ -235,7 +236,7 @@ def test_somebody_else_was_faster(steady: Stage) -> None:
 
 
 def test_helen_is_killed_in_the_middle(steady: Stage) -> None:
-    """Both pages say that they hear nothing, and go on by themselves with the same rollout when Helen is back."""
+    """While Helen is killed both pages say so, and go on with the same rollout when it is back."""
     version = steady.push(gates=SLOW)
     with steady.tab() as tab, steady.tab() as other:
         pages = (tab, other)
@@ -268,7 +269,7 @@ def test_helen_is_killed_in_the_middle(steady: Stage) -> None:
 
 
 def test_the_newest_set_is_taken_back(steady: Stage) -> None:
-    """A rollout that has passed all its rings is undone by the set before it."""
+    """A finished rollout is undone by the set before it."""
     steady.push(rings="100%")
     steady.until("finished")
     with steady.tab() as tab:
@@ -281,7 +282,7 @@ def test_the_newest_set_is_taken_back(steady: Stage) -> None:
 
 
 def test_one_document_is_asked_for_while_it_is_open(steady: Stage) -> None:
-    """Each two seconds /rollouts/current with its tag, and nothing else; none once it is over."""
+    """An open rollout's page asks only for /rollouts/current with its tag, besides its own part and the stream."""
     steady.push(gates=SLOW)
     with steady.tab() as tab:
         tab.open("/rollouts")
@@ -295,7 +296,7 @@ def test_one_document_is_asked_for_while_it_is_open(steady: Stage) -> None:
 
 
 def test_without_the_scope_and_without_scripts(steady: Stage) -> None:
-    """All is read; what would open the deeds is said; no button is there that does nothing."""
+    """A reader sees the command for more scopes and no button; without scripts all can be read."""
     steady.push(gates=SLOW)
     with steady.tab("read") as tab:
         tab.open("/rollouts")
@@ -311,7 +312,7 @@ def test_without_the_scope_and_without_scripts(steady: Stage) -> None:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
 def test_axe_finds_nothing(stage: Stage, size: dict[str, int], scheme: str) -> None:
-    """Nor is anything wider than the screen: under way, with figures, and one of the past."""
+    """axe finds no violation on the pages of rollouts, and nothing is wider than the screen."""
     with stage.tab(viewport=size, color_scheme=scheme) as tab:
         for path in ("/rollouts", "/rollouts/1"):
             tab.open(path)

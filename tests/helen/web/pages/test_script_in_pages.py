@@ -1,4 +1,4 @@
-"""Words of agents that would be scripts, in a real browser."""
+"""Tests texts of agents that would be scripts, in a real browser."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LONG = 1_000_000
 
 
 class Liar:
-    """An agent without TLS that says what it is told to say."""
+    """Play an agent without TLS that says any text."""
 
     def __init__(self, helen: Running) -> None:
         host, port = helen.run["agents"].split(":")
@@ -65,7 +65,7 @@ class Liar:
 
 @pytest.fixture
 def helen(tmp_path: Path) -> Iterator[Running]:
-    """A Helen without TLS, for a liar that is made of raw lines."""
+    """Provide a Helen without TLS, for an agent made of raw lines."""
     running = Running(tmp_path, "--insecure-plaintext")
     try:
         yield running.up()
@@ -75,7 +75,7 @@ def helen(tmp_path: Path) -> Iterator[Running]:
 
 @pytest.mark.adversary(67)
 def test_text_of_agents_is_shown_as_text(helen: Running, browser: Browser) -> None:
-    """Nothing of it runs, nothing breaks the content policy, and people read it to the letter."""
+    """Texts of agents are shown to the letter, and neither run nor break the content policy."""
     agent = Liar(helen)
     try:
         agent.load(LOAD)
@@ -103,7 +103,7 @@ def test_text_of_agents_is_shown_as_text(helen: Running, browser: Browser) -> No
 
 @pytest.mark.adversary(67)
 def test_what_is_not_printable_is_shown_as_an_escape(helen: Running, browser: Browser) -> None:
-    """It turns no line around, and what is copied into a terminal does nothing there; first HTML and scripts alike."""
+    """Unprintable characters are shown as escapes, in HTML and by scripts alike."""
     agent = Liar(helen)
     try:
         agent.confirm(RESULT | {"summary": ESCAPES, "output": ESCAPES, "error": ESCAPES, "reason": ESCAPES}, "odd")
@@ -126,7 +126,7 @@ def test_what_is_not_printable_is_shown_as_an_escape(helen: Running, browser: Br
 
 
 def test_a_summary_of_a_megabyte_is_cut(helen: Running, browser: Browser) -> None:
-    """A row has its beginning, the page of its check more of it, and says how long it is."""
+    """A summary of a megabyte is cut in its row, and more of it is on its check's page with its length."""
     agent = Liar(helen)
     try:
         agent.confirm({"status": "critical", "summary": "x" * LONG}, "long")

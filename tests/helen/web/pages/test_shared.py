@@ -1,4 +1,4 @@
-"""All pages share their frame, assets, headers and errors."""
+"""Tests the frame, assets, headers and errors that all pages share."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FOREIGN = re.compile(rb"(?:https?:)?//(?!\s)[a-z0-9.-]+\.[a-z]{2,}", re.IGNORECA
 
 
 def test_vendored_files_are_those_that_were_written_down() -> None:
-    """Each file of others has its sum, its packages and its licence; none lies there without."""
+    """Each vendored file has its sum, its packages and its licence, and there is no other."""
     listed = tomllib.loads((VENDOR / "VENDOR.toml").read_text())
     for name, file in listed["file"].items():
         folder = ROOT / file["folder"]
@@ -50,7 +50,7 @@ def test_vendored_files_are_those_that_were_written_down() -> None:
 
 
 def test_no_asset_of_ours_names_another_host() -> None:
-    """Pages ask nobody but Helen."""
+    """No asset names another host, since pages ask only Helen."""
     for path in [*STATIC.glob("*.*"), *TEMPLATES.rglob("*.html")]:
         found = [each for each in FOREIGN.findall(path.read_bytes()) if each != b"http://www.w3.org"]
         assert found == [], path.name
@@ -58,14 +58,14 @@ def test_no_asset_of_ours_names_another_host() -> None:
 
 @pytest.mark.adversary(67)
 def test_no_template_has_inline_code() -> None:
-    """The content policy refuses it; so no template writes any."""
+    """No template has inline code, which the content policy would refuse."""
     inline = re.compile(r"<style|\sstyle=|\son[a-z]+=|<script(?![^>]*\ssrc=)|javascript:", re.IGNORECASE)
     for path in TEMPLATES.rglob("*.html"):
         assert inline.findall(path.read_text()) == [], path.name
 
 
 def test_an_asset_is_kept_for_a_year_and_packed(fleet: Running) -> None:
-    """Its address changes with the assets; under another build it is as it is now, and not kept."""
+    """An asset is packed and kept for a year at the address of its build, and not kept under another build."""
     web = Web(fleet)
     address = assets().path("pages.css")
     connection = http.client.HTTPConnection(web.host, web.port, timeout=60)
@@ -85,7 +85,7 @@ def test_an_asset_is_kept_for_a_year_and_packed(fleet: Running) -> None:
 
 
 def test_the_build_changes_with_any_asset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A browser that has the old build asks for the new one."""
+    """The build changes with any asset, so that a browser asks for the new ones."""
     for path in STATIC.glob("*.js"):
         (tmp_path / path.name).write_bytes(path.read_bytes())
     monkeypatch.setattr(assets_module, "STATIC", tmp_path)
@@ -111,7 +111,7 @@ SECONDS = (-3.0, 0.0, 0.4567, 61.0, 179.6, 180.0, 754.0, 3_599.6, 3_600.0, 93_78
 
 
 def test_spans_are_written_alike_by_server_and_page(tab: Tab) -> None:
-    """A page that goes on writing "4 min ago" writes as it was sent; two clocks may differ by a little."""
+    """Server and page write spans of time alike, since a page goes on writing those that it was sent."""
     tab.open("/about")
     source = f"async times => times.map((await import('{assets().path('time.js')}')).span)"
     assert tab.page.evaluate(source, list(SECONDS)) == [span(seconds) for seconds in SECONDS]
@@ -121,7 +121,7 @@ def test_spans_are_written_alike_by_server_and_page(tab: Tab) -> None:
 
 
 def test_pages_ask_for_kinds_of_events_that_there_are() -> None:
-    """One kind that is none has the stream refused, for this tab and, since a browser has one stream, for all."""
+    """Pages ask only for existing kinds of events, since an unknown one has the browser's whole stream refused."""
     asked = set[str]()
     for path in TEMPLATES.rglob("*.html"):
         asked |= {kind for kinds in re.findall(r'data-live="([^"]*)"', path.read_text()) for kind in kinds.split()}
@@ -132,7 +132,7 @@ def test_pages_ask_for_kinds_of_events_that_there_are() -> None:
 
 
 def test_each_page_is_live(browser: Browser, fleet: Running) -> None:
-    """A page whose stream is refused would say that it connects, and show no change."""
+    """The stream of each live page begins, which a refused kind of events would prevent."""
     with signed_in(browser, fleet, ("push",)) as tab:
         for path in LIVE_PAGES:
             tab.open(path)
@@ -144,7 +144,7 @@ def test_each_page_is_live(browser: Browser, fleet: Running) -> None:
 
 @pytest.mark.adversary(67)
 def test_headers_of_a_page(tab: Tab) -> None:
-    """Nothing from elsewhere, nothing inline, no frame, nothing kept."""
+    """The headers of a page forbid foreign and inline content, frames, guessed types and caching."""
     headers = tab.open("/about").headers
     policy = dict(part.strip().split(" ", 1) for part in headers["content-security-policy"].split(";"))
     assert policy["default-src"] == "'none'" and policy["script-src"] == policy["style-src"] == "'self'"
@@ -155,7 +155,7 @@ def test_headers_of_a_page(tab: Tab) -> None:
 
 @pytest.mark.parametrize("path", ["/nothing", "/agents/none/none/none", "/about/"])
 def test_a_page_that_is_not_there(tab: Tab, path: str) -> None:
-    """A browser gets a sentence and a way on; a program gets the problem as JSON."""
+    """A missing page gives a browser a sentence and a link."""
     tab.expected = ("404",)
     assert tab.open(path).status == 404
     assert tab.page.inner_text("h1") == "Not found"
@@ -163,12 +163,12 @@ def test_a_page_that_is_not_there(tab: Tab, path: str) -> None:
 
 
 def test_a_page_for_a_program_without_html(fleet: Running) -> None:
-    """Without Accept: text/html a path that is no page is a problem, as before."""
+    """A missing page gives a program the problem as JSON."""
     assert Web(fleet).ask("GET", "/nothing").problem[:2] == (404, "not found")
 
 
 def test_without_a_credential_one_is_led_to_the_login(new_tab: Any) -> None:
-    """The path that was asked for is kept."""
+    """A browser without a credential is led to the login, which keeps the path."""
     with new_tab(extra_http_headers={}) as tab:
         tab.expected = ("401",)
         tab.open("/about?tz=UTC")
@@ -183,7 +183,7 @@ def test_without_a_credential_one_is_led_to_the_login(new_tab: Any) -> None:
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
 @pytest.mark.parametrize("path", ["/about", "/login", "/nothing"])
 def test_axe_finds_nothing(new_tab: Any, path: str, size: dict[str, int], scheme: str) -> None:
-    """Nor is anything wider than the screen."""
+    """axe finds no violation on the shared pages, and nothing is wider than the screen."""
     with new_tab(viewport=size, color_scheme=scheme) as tab:
         tab.expected = ("404",)
         tab.open(path)

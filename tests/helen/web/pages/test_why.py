@@ -1,4 +1,4 @@
-"""The page of why: the sentences of /explain, messages that went out and were held back, steps through the past."""
+"""Tests the page of why: the sentences of /explain, messages sent and held back, and steps through the past."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ channels = ["ops"]
 
 
 class Stage:
-    """A Helen with checks on web-1 that turned bad: one was told, and each other one is held back by something."""
+    """Run a Helen with checks on web-1 that turned bad: one has a message, and each other one is held back."""
 
     def __init__(self, helen: Running, browser: Browser, url: str) -> None:
         self.helen, self.browser = helen, browser
@@ -75,7 +75,7 @@ class Stage:
         self.helen.client.put("/api/v1/assignments", {"text": ASSIGN.replace("STATE", state)})
 
     def wait_for(self, status: str, *ids: str) -> None:
-        """Waits until these checks have a status."""
+        """Wait until these checks have a status."""
 
         def is_so() -> bool:
             listed = self.helen.client.get("/api/v1/states?agent=web-1")["states"]
@@ -87,7 +87,7 @@ class Stage:
         return signed_in(self.browser, self.helen, scopes or ("operate",), **options)
 
     def explained(self, check: str, **query: Any) -> dict[str, Any]:
-        """The document of /explain."""
+        """Return the document of /explain."""
         path = f"/api/v1/explain/web-1/{check}" + "".join(f"?{key}={value}" for key, value in query.items())
         found: dict[str, Any] = self.helen.client.get(path)
         return found
@@ -95,7 +95,7 @@ class Stage:
 
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> Iterator[Stage]:
-    """One stage for all tests of this file."""
+    """Provide one stage for all tests of this file."""
     folder = tmp_path_factory.mktemp("why")
     (folder / "checks").mkdir()
     (folder / "checks" / "word.lua").write_text(WORD)
@@ -113,7 +113,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> Iterato
 
 
 def part(tab: Tab, heading: str) -> list[tuple[str, str]]:
-    """(class, text) of each line below a heading."""
+    """Return (class, text) of each line below a heading."""
     source = """name => {
         const heading = [...document.querySelectorAll(".five h2")].find(each => each.textContent === name);
         const list = heading?.nextElementSibling;
@@ -132,20 +132,20 @@ def part(tab: Tab, heading: str) -> list[tuple[str, str]]:
      ("2023-11-14T22:13", 1_699_999_980.0), ("2023-11-14T22:13:20", 1_700_000_000.0)],
 )  # fmt: skip
 def test_moments(text: str | None, at: float | None) -> None:
-    """Seconds, how long ago, or what the field of a browser without scripts sends: UTC."""
+    """A moment is read from seconds, a span ago, or a browser's field in UTC."""
     assert moment_of(text, 1_700_000_000.0) == at
 
 
 @pytest.mark.parametrize("text", ["yesterday", "2023-13-14T22:13", "-5", "nan", "1e12", "T"])
 def test_what_is_no_moment(text: str) -> None:
-    """Words, negative times and times that have no date are refused."""
+    """A text that is no moment, or has no date, is refused with 400."""
     with pytest.raises(Problem) as caught:
         moment_of(text, 1_700_000_000.0)
     assert caught.value.status == 400
 
 
 def test_links_of_what_holds_messages_back() -> None:
-    """Each reason that has a page is a link; names are one segment each."""
+    """A reason to hold messages back is a link if it has a page, with each name as one segment."""
     refs = [("downtime", "d/1"), ("silence", "s"), ("rollout", "7"), ("dependency", "gw 1/ping/4"), ("soft", "")]
     line = {"refs": [{"kind": kind, "ref": ref} for kind, ref in refs]}
     assert links_of("a", line) == [
@@ -159,7 +159,7 @@ def test_links_of_what_holds_messages_back() -> None:
 
 
 def test_the_five_parts_are_those_of_the_api(stage: Stage) -> None:
-    """Each sentence of /explain is there, in its order, as text; the message that a channel took is under Told."""
+    """The page has each sentence of /explain in its order as text, and a sent message under Told."""
     wait_until(lambda: any(line.get("told") for line in stage.explained("told")["why_no_alert"]), "a message")
     with stage.tab() as tab:
         tab.open("/checks/web-1/told/why")
@@ -190,7 +190,7 @@ def test_the_five_parts_are_those_of_the_api(stage: Stage) -> None:
     ],
 )
 def test_each_hold_has_its_line_and_its_link(stage: Stage, check: str, says: str, link: str | None) -> None:
-    """A reason stands under Not told, and leads to its page."""
+    """A reason to hold a message back stands under Not told, with a link to its page."""
     with stage.tab() as tab:
         tab.open(f"/checks/web-1/{check}/why")
         lines = part(tab, "Not told, and why")
@@ -200,7 +200,7 @@ def test_each_hold_has_its_line_and_its_link(stage: Stage, check: str, says: str
 
 
 def test_an_id_with_a_slash_is_one_segment(stage: Stage) -> None:
-    """`disk/why` has a page of its own, and one of why."""
+    """A check whose id has a slash has pages of its own, and other ids are not found."""
     with stage.tab() as tab:
         tab.open("/checks/web-1/disk%2Fwhy/why")
         assert tab.page.inner_text("h1") == "Why web-1 disk/why"
@@ -213,7 +213,7 @@ def test_an_id_with_a_slash_is_one_segment(stage: Stage) -> None:
 
 
 def test_keys_step_through_the_past(stage: Stage) -> None:
-    """[ goes to the change before, ] to the next one, n to now; each page is that of /explain at that moment."""
+    """Keys step to the change before, to the next one and to now, and each page is /explain at that moment."""
     with stage.tab() as tab:
         tab.open("/checks/web-1/held/why")
         tab.page.keyboard.press("[")
@@ -235,7 +235,7 @@ def test_keys_step_through_the_past(stage: Stage) -> None:
 
 
 def test_a_moment_is_chosen_in_the_field(stage: Stage) -> None:
-    """The field is in the reader's zone; a moment before all history is said to have none, one to come is refused."""
+    """A moment is chosen in the reader's zone; one before all history says so, and one to come is refused."""
     with stage.tab(timezone_id="Asia/Tokyo") as tab:
         tab.open("/checks/web-1/held/why")
         assert tab.page.inner_text("#zone") == "at (GMT+9)"
@@ -253,7 +253,7 @@ def test_a_moment_is_chosen_in_the_field(stage: Stage) -> None:
 
 
 def test_it_follows_what_happens(stage: Stage) -> None:
-    """An acknowledgement appears without a reload."""
+    """An acknowledgement appears on the page without a reload."""
     with stage.tab() as tab:
         tab.open("/checks/web-1/disk%2Fwhy/why")
         tab.page.wait_for_selector(".fresh[data-state=live]")
@@ -262,7 +262,7 @@ def test_it_follows_what_happens(stage: Stage) -> None:
 
 
 def test_without_scripts(stage: Stage) -> None:
-    """All is read, the steps are links, and the field sends UTC."""
+    """Without scripts the page can be read, its steps are links, and the field sends UTC."""
     with stage.tab(java_script_enabled=False) as tab:
         tab.open("/checks/web-1/held/why")
         tab.page.click("#before")
@@ -276,7 +276,7 @@ def test_without_scripts(stage: Stage) -> None:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
 def test_axe_finds_nothing(stage: Stage, size: dict[str, int], scheme: str) -> None:
-    """Nor is anything wider than the screen."""
+    """axe finds no violation on the page of why, and nothing is wider than the screen."""
     with stage.tab(viewport=size, color_scheme=scheme) as tab:
         for path in ("/checks/web-1/child/why", "/checks/web-1/told/why?at=1700000000"):
             tab.open(path)

@@ -1,4 +1,4 @@
-"""Downtimes and silences in a browser: the lists, the form with its preview, two editors, and what an end tells."""
+"""Tests downtimes and silences in a browser: lists, the form with its preview, two editors, and messages at an end."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NEW_YORK, BERLIN = ZoneInfo("America/New_York"), ZoneInfo("Europe/Berlin")
 
 @pytest.fixture(autouse=True)
 def none_left(trio: Trio) -> Iterator[None]:
-    """Each test leaves no window behind."""
+    """Cancel all windows after each test."""
     yield
     for window in windows(trio):
         trio.helen.client.post(f"/api/v1/windows/{window['id']}/cancel", {})
@@ -57,7 +57,7 @@ def preview(tab: Tab) -> Any:
 
 
 def test_preview_equals_effect(visit: Visit, trio: Trio) -> None:
-    """The form counts and names what the downtime then holds; links from other pages fill it in."""
+    """The preview counts and names the checks that the downtime then holds, and links fill the form in."""
     with visit() as tab:
         tab.open("/windows/new?keys=web-1/sick&keys=web-2/calm&for=4h")
         expect(preview(tab)).to_contain_text("2 checks on 2 agents")
@@ -80,7 +80,7 @@ def test_preview_equals_effect(visit: Visit, trio: Trio) -> None:
 
 @pytest.mark.parametrize(("month", "hours"), [("2027-03-27", [3.0, 2.0, 3.0]), ("2026-10-24", [3.0, 4.0, 3.0])])
 def test_recurring_over_a_clock_change(visit: Visit, month: str, hours: list[float]) -> None:
-    """The spans are those of the API, in the zone of the window and in the reader's."""
+    """The spans of a recurring window over a clock change are shown in its zone and in the reader's."""
     begin = datetime.fromisoformat(f"{month}T00:30").replace(tzinfo=BERLIN).timestamp()
     spans = [[begin + 1_800.0 + day * 86_400.0 - shift, begin + 1_800.0 + day * 86_400.0 - shift + 3_600.0 * long]
              for day, long, shift in zip(range(3), hours, _shifts(hours), strict=True)]  # fmt: skip
@@ -104,7 +104,7 @@ def test_recurring_over_a_clock_change(visit: Visit, month: str, hours: list[flo
 
 
 def _shifts(hours: list[float]) -> list[float]:
-    """After the night of the change, a day begins earlier or later by the hour that it lost or gained."""
+    """Return by how many seconds each day begins earlier or later after the night of the change."""
     lost = 3_600.0 * (3.0 - hours[1])
     return [0.0, 0.0, lost]
 
@@ -122,7 +122,7 @@ def _words(begin: float, end: float) -> str:
 
 
 def test_much_of_the_fleet_takes_its_number(visit: Visit, trio: Trio) -> None:
-    """More than a tenth of the fleet is opened only by one who typed how much that is."""
+    """A window over more than a tenth of the fleet is opened only with the typed number of its checks."""
     with visit() as tab:
         tab.open("/windows/new?kind=silence")
         expect(preview(tab)).to_contain_text("100 % of the fleet")
@@ -138,7 +138,7 @@ def test_much_of_the_fleet_takes_its_number(visit: Visit, trio: Trio) -> None:
 
 
 def test_messages_of_the_past_that_it_would_have_held(visit: Visit, trio: Trio) -> None:
-    """They are counted and named: for a window that recurs, those at its times of day alone."""
+    """The preview counts and names past messages that the window would have held, at its times of day alone."""
     with visit(timezone_id="UTC") as tab:
         tab.open("/windows/new?on=web-1&check=sick")
         sent = trio.helen.client.get("/api/v1/changes?kind=decision&on=web-1&check=sick")["changes"]
@@ -156,7 +156,7 @@ def test_messages_of_the_past_that_it_would_have_held(visit: Visit, trio: Trio) 
 
 
 def test_two_editors(visit: Visit, trio: Trio) -> None:
-    """The second one to save is shown what the first has changed; nothing is overwritten unseen."""
+    """An editor who saves second is shown the other's changes, and overwrites nothing unseen."""
     window = open_window(trio, agents=["web-1"], checks=["ca*"], comment="kernel")
     with visit() as tab:
         tab.expected = ("412",)
@@ -178,7 +178,7 @@ def test_two_editors(visit: Visit, trio: Trio) -> None:
 
 
 def test_it_was_cancelled_meanwhile(visit: Visit, trio: Trio) -> None:
-    """A form about a window that is gone says so, and opens it anew only when that is asked for."""
+    """A form on a window that was cancelled says so, and opens it anew only when asked again."""
     window = open_window(trio, agents=["web-1"], checks=["calm"])
     with visit() as tab:
         tab.expected = ("412", "404")
@@ -194,7 +194,7 @@ def test_it_was_cancelled_meanwhile(visit: Visit, trio: Trio) -> None:
 
 
 def test_what_is_wrong_is_said_beside_the_form(visit: Visit, trio: Trio) -> None:
-    """Each in words of the field; what was typed stays, and nothing is opened."""
+    """A wrong field is explained beside the form, the typed text stays, and nothing is opened."""
     with visit() as tab:
         tab.expected = ("400",)
         tab.open("/windows/new?on=web-1")
@@ -215,7 +215,7 @@ def test_what_is_wrong_is_said_beside_the_form(visit: Visit, trio: Trio) -> None
 
 
 def test_cancel_says_what_is_told_at_once(visit: Visit, trio: Trio) -> None:
-    """The dialog names the checks of which people are then told, and those are told."""
+    """The dialog of a cancel names the checks with messages due at once, and these are sent."""
     window = open_window(trio, agents=["web-1"], comment="reboot")
     wait_until(lambda: "web-1/sick" in held_by(trio, window["id"]), "the hold")
     asked = ask(trio.helen, "POST", f"/api/v1/windows/{window['id']}/cancel", {"dry_run": True}).json
@@ -241,7 +241,7 @@ def test_cancel_says_what_is_told_at_once(visit: Visit, trio: Trio) -> None:
 
 
 def test_readers_see_all_and_change_nothing(visit: Visit, trio: Trio) -> None:
-    """Author, reason and scope are there without a script, and no write without its scope."""
+    """A reader sees author, reason and scope of windows as text, and no form or button."""
     window = open_window(trio, labels={"role": "we*"}, checks=["calm"], comment="<b>new</b> kernel")
     later = open_window(trio, kind="silence", agents=["web-2"], begin=time.time() + 3_600.0, comment="later")
     with visit("read") as tab:
@@ -257,7 +257,7 @@ def test_readers_see_all_and_change_nothing(visit: Visit, trio: Trio) -> None:
 
 
 def test_without_scripts(browser: Any, trio: Trio) -> None:
-    """The lists can be read; the form says the command instead."""
+    """Without scripts the lists can be read, and the form shows the command."""
     window = open_window(trio, agents=["web-1"], comment="kernel")
     token = (trio.helen.state / "web.token").read_text().strip()
     context = browser.new_context(java_script_enabled=False, extra_http_headers={"authorization": f"Bearer {token}"})
@@ -275,7 +275,7 @@ def test_without_scripts(browser: Any, trio: Trio) -> None:
 
 
 def test_by_keyboard_alone(visit: Visit, trio: Trio) -> None:
-    """From the list to an open downtime without a mouse."""
+    """A downtime is opened from the list by keyboard alone."""
     with visit() as tab:
         tab.open("/windows")
         tab.page.keyboard.press("n")
@@ -294,7 +294,7 @@ def test_by_keyboard_alone(visit: Visit, trio: Trio) -> None:
 @pytest.mark.parametrize("size", [WIDE, NARROW])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_nothing_bars_a_reader(visit: Visit, trio: Trio, scheme: str, size: dict[str, int]) -> None:
-    """axe finds nothing: empty, with windows of each kind, in the form, and where there is none; all of it fits."""
+    """axe finds no violation on the pages of windows in any state, and nothing is wider than the screen."""
     with visit(viewport=size, color_scheme=scheme) as tab:
         tab.expected = ("404",)
         tab.open("/windows")
@@ -312,7 +312,7 @@ def test_nothing_bars_a_reader(visit: Visit, trio: Trio, scheme: str, size: dict
 
 
 def test_a_window_called_new(visit: Visit, trio: Trio) -> None:
-    """Its page is not the form of another one."""
+    """A window with the id `new` has its own page, apart from the form of a new window."""
     open_window(trio, id="new", comment="odd name", agents=["web-1"])
     with visit() as tab:
         tab.open("/windows")
@@ -321,7 +321,7 @@ def test_a_window_called_new(visit: Visit, trio: Trio) -> None:
 
 
 def test_past_is_for_a_dry_run(fleet: Running) -> None:
-    """At most 30 days, and nothing of it is kept."""
+    """`past` needs a dry run and at most 30 days, and nothing of it is kept."""
     window = {"kind": "silence", "agents": ["none-of-ours"], "until": 3e9}  # others have messages by then
     for body in ({"past": "7d"}, {"past": "31d", "dry_run": True}, {"past": 0, "dry_run": True}):
         answer = ask(fleet, "POST", "/api/v1/windows", window | body)

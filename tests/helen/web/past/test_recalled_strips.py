@@ -1,4 +1,4 @@
-"""After a start, strips have what the journal says of the twelve hours before."""
+"""Tests that strips have the journal's statuses of the twelve hours before a start."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def recall(monkeypatch: pytest.MonkeyPatch) -> Callable[[Journal], Strips]:
 
 
 def test_twelve_hours_are_read_the_newest_first(recall: Callable[[Journal], Strips]) -> None:
-    """A status is worth a quarter of an hour in which it was the worst."""
+    """Twelve hours are read from the newest to the oldest, and a quarter of an hour shows its worst status."""
     journal = Journal([line(1, 10 * HOUR, "ok", "critical", 3 * HOUR), line(2, 9 * HOUR, "critical", "ok"),
                        line(3, 2 * HOUR, "ok", "warning"), line(4, 60.0, "warning", "ok")])  # fmt: skip
     strips = recall(journal)
@@ -104,7 +104,7 @@ def test_an_hour_of_many_changes_is_several_pages(recall: Callable[[Journal], St
 
 
 def test_a_journal_that_is_younger_ends_it(recall: Callable[[Journal], Strips]) -> None:
-    """Strips say since when they know all."""
+    """A journal that begins later ends the reading, and strips say since when they know all."""
     other = Line(2, "notice", *KEY, b"id: x\ndata: {}\n\n", STARTED - 900.0)
     journal = Journal([line(1, 1_000.0, "unknown", "ok", 500.0), other], known_from=STARTED - 1_500.0)
     strips = recall(journal)
@@ -113,7 +113,7 @@ def test_a_journal_that_is_younger_ends_it(recall: Callable[[Journal], Strips]) 
 
 
 def test_no_more_pages_are_read_than_some(recall: Callable[[Journal], Strips]) -> None:
-    """An hour that is not read to its end is left out as a whole: the newest of it would be missing."""
+    """At most MOST_PAGES pages are read, and an hour that is not read to its end is left out as a whole."""
     lines = [line(number, 2 * HOUR - 10.0 - number, "ok", "critical") for number in range(1, MOST_PAGES + 2)]
     journal = Journal([*lines, line(1_000, 100.0, "warning", "ok", 20.0)], most=1)
     strips = recall(journal)
@@ -124,7 +124,7 @@ def test_no_more_pages_are_read_than_some(recall: Callable[[Journal], Strips]) -
 
 @pytest.mark.parametrize(("status", "tries"), [(503, 12), (500, 0)])
 def test_a_journal_that_is_busy_is_asked_again(recall: Callable[[Journal], Strips], status: int, tries: int) -> None:
-    """Any other trouble ends it."""
+    """A journal that is busy is asked again, and any other trouble ends the reading."""
     journal = Journal([line(1, 1_000.0, "critical", "ok", 500.0)])
     journal.troubles = [Problem(status, "not now", "come again")] * 3
     strips = recall(journal)
@@ -133,7 +133,8 @@ def test_a_journal_that_is_busy_is_asked_again(recall: Callable[[Journal], Strip
 
 
 def test_statuses_of_lines() -> None:
-    """The first of a check says what was before; a time without results has no status; other changes say nothing."""
+    """A check's first line gives the status before it too, a time without results has none, and other changes are
+    ignored."""
     other = Line(9, "transition", "a", None, b"id: x\ndata: {}\n\n")
     found = statuses_of([line(1, 90.0, "ok", "unknown", 10.0, "stale"), other, line(2, 50.0, "unknown", "critical")])
     assert found == {KEY: [(STARTED - 100.0, 0), (STARTED - 90.0, NOTHING), (STARTED - 50.0, 2)]}
@@ -141,7 +142,7 @@ def test_statuses_of_lines() -> None:
 
 @pytest.mark.integration
 def test_a_strip_is_longer_than_the_process(tmp_path: Path) -> None:
-    """A problem that was over before Helen started again is still to be seen."""
+    """A problem that was over before Helen started again is in the strip of its check."""
     text = '[hosts.nas]\n[[check]]\nhost = "nas"\nid = "smart"\nattempts = 1\n'
     for is_first in (True, False):
         helen = Running(tmp_path).up()

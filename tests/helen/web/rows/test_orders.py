@@ -60,7 +60,7 @@ def change(chance: random.Random, rows: dict[Key, Row], orders: Sequence[Any]) -
 @pytest.mark.parametrize("sort", SORTS)
 @pytest.mark.parametrize("is_narrow", [True, False])
 def test_an_order_is_what_sorting_gives(sort: str, is_narrow: bool, seed: int) -> None:
-    """At each moment, whatever comes, changes and goes, and also while it is being built, twice at one time."""
+    """An order equals sorting at each moment, whatever rows come, change and go, also while it is built."""
     chance = random.Random(seed)
     rows = some_rows(chance, 5 * ROWS_A_STEP)
     order = Order(sort, is_narrow, is_whole=False)
@@ -77,8 +77,7 @@ def test_an_order_is_what_sorting_gives(sort: str, is_narrow: bool, seed: int) -
 
 @pytest.mark.parametrize("sort", SORTS)
 def test_an_order_is_that_of_the_times_that_are_shown(sort: str) -> None:
-    """A script sorts what it was told, in milliseconds. Checks that break within one stood in another order on the page
-    that the server made, and moved when the script took over."""
+    """An order uses times in milliseconds as shown, so that a page's script sorts rows as the server did."""
     chance = random.Random(sort)
     rows = {}
     for number in range(300):
@@ -92,7 +91,7 @@ def test_an_order_is_that_of_the_times_that_are_shown(sort: str) -> None:
 
 
 def test_an_order_that_nobody_asks_for_is_dropped() -> None:
-    """That of problems is kept from the start, and needs no building."""
+    """An unused order is dropped, except that of problems, which is kept from the start."""
     orders = Orders()
     held = orders.of("since", False, 10.0)
     assert (
@@ -119,7 +118,7 @@ def test_an_order_that_nobody_asks_for_is_dropped() -> None:
     ids=lambda wanted: f"{wanted.text or 'all'}-{wanted.group}",
 )
 def test_a_choice_is_what_fits_in_its_order(wanted: Wanted, seed: int) -> None:
-    """Rows, counts and groups of what is wanted, against all rows looked at at once."""
+    """A choice has the rows, counts and groups of a filter over all rows."""
     chance = random.Random(seed)
     rows = sorted_rows(some_rows(chance, 300), wanted.sort, wanted.is_narrow)
     choice = Choice(wanted, 5.0)
@@ -142,7 +141,7 @@ def test_a_filter_of_no_sense_is_told_before_any_row_is_looked_at() -> None:
 
 
 def test_rows_are_written_as_json() -> None:
-    """Whatever an agent has put into their texts; a strip stands behind the values."""
+    """Rows are written as JSON whatever texts agents put into them, with strips behind the values."""
     row = Row('a"b', "c\n", "critical", 1.23456, None, "<b>\u2028 ü" + "x" * 300, "stale", "1/3", "AF", at=7)
     read = json.loads(f"[{encode([row, evolve(row, heard=2.0)], ['4' * 48, '0' * 48])}]")
     assert [len(each) for each in read] == [len(FIELDS) + 1] * 2
@@ -154,7 +153,7 @@ def test_rows_are_written_as_json() -> None:
 
 
 class Counted(dict[Key, Row]):
-    """Rows that count how many of them are looked up."""
+    """Count how many rows are looked up."""
 
     looked = 0
 
@@ -164,7 +163,7 @@ class Counted(dict[Key, Row]):
 
 
 def test_a_step_looks_at_few_rows_of_ten_thousand() -> None:
-    """This holds for building an order, and for picking rows of a caller that sees some agents."""
+    """A step of building an order, or of picking rows for a limited caller, looks at ROWS_A_STEP rows."""
     chance = random.Random(1)
     rows = Counted(some_rows(chance, 10_000))
     order = Order("heard", False, is_whole=False)

@@ -1,4 +1,4 @@
-"""RowFeed keeps the rows of boards: what counts as a change, and what a client that comes back gets."""
+"""Tests that RowFeed keeps the rows of pages: changes, and the rows that a returning client gets."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KEY = ("a", "c")
 
 
 class Board:
-    """A feed over a timeline; `place` is the number of the record that it is at."""
+    """Hold a feed over a timeline; `place` is the number of its present record."""
 
     def __init__(self, timeline: Timeline, agents: dict[str, Agent] | None = None, turn: float = 1.0) -> None:
         self.clock, self.place, self.timeline = Clock(), 1, timeline
@@ -61,7 +61,7 @@ def shown(row: Row) -> tuple[str, str, str]:
     ],
 )
 def test_what_a_row_shows(given: list[str], expected: tuple[str, str, str]) -> None:
-    """Status, acknowledgement and holds are in the row after the next look, and the row knows at which record."""
+    """A row shows status, acknowledgement and holds after the next look, with the number of the record."""
     played, board = play()
     for number, each in enumerate(given):
         played.act(10.0 + number, each)
@@ -79,7 +79,7 @@ def test_a_soft_problem_says_how_sure_it_is() -> None:
 
 
 def test_an_ok_result_after_another_is_no_change() -> None:
-    """Its time is looked up when it is asked for."""
+    """An ok result after another is no change, and its time is looked up when it is asked for."""
     played, board = play()
     played.act(10.0, "ok")
     board.look()
@@ -92,7 +92,7 @@ def test_an_ok_result_after_another_is_no_change() -> None:
 
 
 def test_a_summary_of_a_problem_is_news_each_ten_seconds() -> None:
-    """A disk that fills moves on the board, but does not make it flicker."""
+    """A problem's summary changes its row at most each ten seconds."""
     played, board = play()
     told = []
     for second in range(31):
@@ -105,7 +105,7 @@ def test_a_summary_of_a_problem_is_news_each_ten_seconds() -> None:
 
 
 def test_labels_are_a_change() -> None:
-    """A row that is filtered by a label follows the label."""
+    """A change of an agent's labels changes its rows."""
     played, board = play()
     board.look()
     board.place = 9
@@ -123,7 +123,7 @@ def latest(received: float, summary: str) -> Latest:
 
 
 def test_rows_that_are_gone_are_told_for_a_while() -> None:
-    """A board takes them away; one that was away for longer has to read anew."""
+    """Rows that are gone are told for GONE_SECONDS, and a client that was away for longer reads anew."""
     played, board = play()
     board.look()
     before = board.feed.look
@@ -140,7 +140,7 @@ def test_rows_that_are_gone_are_told_for_a_while() -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_client_that_follows_has_what_a_new_one_gets(seed: int) -> None:
-    """Over a random week of faults, windows and rollouts; it is away for a while now and then."""
+    """A client that follows changes has the rows of a new one, over random faults, windows, rollouts and absences."""
     chance = random.Random(seed)
     fleet = Fleet(seed=seed, agents=5, days=2, every=900.0)
     board = Board(Timeline())
@@ -176,7 +176,7 @@ STATUS = ("ok", "warning", "critical", "unknown")
 
 @pytest.mark.parametrize("is_flooded", [False, True])
 def test_a_look_takes_a_slice_of_time(monkeypatch: pytest.MonkeyPatch, is_flooded: bool) -> None:
-    """10,000 changed rows do not hold the reactor: the rest follows in the next turns, and nothing is lost."""
+    """A look at many changed rows takes a slice of a turn, and the rest follows in the next turns without loss."""
     if not is_flooded:
         monkeypatch.setattr(row_feed, "SLICE_SECONDS", 0.0)
     played = Play({f"a{number}/c": Rule() for number in range(300)})
@@ -199,7 +199,7 @@ def test_a_look_takes_a_slice_of_time(monkeypatch: pytest.MonkeyPatch, is_floode
 
 
 def test_two_looks_at_one_record_are_two_changes() -> None:
-    """A record may be in the states of some checks only when a look comes: who has the first look gets the second."""
+    """A second look at the same record is a change of its own."""
     played, board = play()
     played.act(10.0, "critical")
     board.look()
@@ -212,7 +212,7 @@ def test_two_looks_at_one_record_are_two_changes() -> None:
 
 @pytest.mark.parametrize(("told", "expected"), [(1, "c d"), (3, "c d"), (4, "c d"), (6, "c d"), (8, "c")])
 def test_who_comes_back_with_an_id_misses_nothing(told: int, expected: str) -> None:
-    """It gets the look before the last that ended before the record was told: rows of that may have been cut off."""
+    """A client that returns with an id gets all changes since the look before it, which may have been cut off."""
     played, board = play()
     for place, given in ((3, "a/c critical"), (5, "a/d critical"), (7, "a/c ok")):
         board.place = place
@@ -223,7 +223,7 @@ def test_who_comes_back_with_an_id_misses_nothing(told: int, expected: str) -> N
 
 
 def test_an_id_of_too_long_ago_is_not_guessed_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A client that comes back with it reads anew."""
+    """A client that returns with an id older than the kept looks reads anew."""
     monkeypatch.setattr(row_feed, "MOST_LOOKS", 2)
     played, board = play()
     for place in range(2, 8):
@@ -236,7 +236,7 @@ def test_an_id_of_too_long_ago_is_not_guessed_at(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_row_that_became_well_leaves_a_board_of_problems() -> None:
-    """It is among those that are gone of the frame."""
+    """A row that became ok is no problem any more and leaves the rows that fit."""
     played, board = play()
     played.act(10.0, "critical")
     board.look()
@@ -263,7 +263,7 @@ def flickered(agents: int, looks: int) -> Board:
 
 
 def test_who_is_far_behind_is_told_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each piece is of some looks, and nothing comes twice: all together are everything that has changed since."""
+    """A client far behind gets all changes in pieces, each row once."""
     monkeypatch.setattr(row_feed, "SLICE_SECONDS", 0.0)
     board = flickered(agents=500, looks=3)
     look, told, sizes = 0, dict[Any, Row](), list[int]()
@@ -277,7 +277,7 @@ def test_who_is_far_behind_is_told_in_pieces(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_rows_that_are_gone_are_told_in_pieces_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They count as rows that have changed do."""
+    """Rows that are gone are told in pieces too, and count as changed rows do."""
     monkeypatch.setattr(row_feed, "SLICE_SECONDS", 0.0)
     monkeypatch.setattr(row_feed, "ROWS_A_FRAME", 60)
     board = flickered(agents=100, looks=1)
@@ -296,7 +296,7 @@ def test_rows_that_are_gone_are_told_in_pieces_too(monkeypatch: pytest.MonkeyPat
 
 
 def test_who_is_too_far_behind_reads_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Thousands of rows are read in turns, and cost less so."""
+    """A client more than MOST_BEHIND rows behind reads anew, which is cheaper."""
     board = flickered(agents=20, looks=1)
     monkeypatch.setattr(row_feed, "MOST_BEHIND", 39)
     assert len(board.feed.rows) == 40 and board.feed.since(0) is None
@@ -305,7 +305,7 @@ def test_who_is_too_far_behind_reads_anew(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_look_has_a_name_that_is_good_in_this_process() -> None:
-    """Names of another Helen, of looks to come, and what is no name, are none."""
+    """A look is found by its name in this process; a name of another Helen, of a look to come, or of none is None."""
     board, other = flickered(agents=2, looks=2), flickered(agents=2, looks=2)
     look = board.feed.look
     assert board.feed.look_of(board.feed.name_of(look)) == look > 1

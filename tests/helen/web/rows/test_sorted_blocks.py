@@ -1,4 +1,4 @@
-"""Rows in blocks stand as sorting gives them; a change moves those of its block alone."""
+"""Tests that rows in blocks stand as sorted, and a change moves those of its own block alone."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ def a_row(number: int, status: str = "ok") -> Row:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_any_order_of_changes(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`put` and `drop` return the row that stood there; blocks are never empty, and never longer than they may be."""
+    """After any changes the rows are sorted, `put` and `drop` return the former row, and no block is empty or too
+    long."""
     monkeypatch.setattr(sorted_blocks, "MOST_OF_BLOCK", 4)
     chance, held, blocks = random.Random(seed), dict[tuple[int, ...], Row](), SortedBlocks()
     for _ in range(400):
@@ -42,7 +43,7 @@ def test_nothing_in_it() -> None:
 
 @pytest.mark.parametrize("is_shuffled", [False, True])
 def test_a_change_moves_one_block(is_shuffled: bool) -> None:
-    """This holds for 20,000 rows, whether they came in order or not."""
+    """A drop among 20,000 rows changes one block, whether they came in order or not."""
     numbers = list(range(20_000))
     if is_shuffled:
         random.Random(1).shuffle(numbers)

@@ -1,4 +1,4 @@
-"""Strips show the worst status of each quarter of an hour, and never more good than is known."""
+"""Tests that strips show the worst status of each quarter of an hour, and no more ok than is known."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_check_that_is_gone_has_nothing() -> None:
 
 
 def test_a_check_that_flaps_for_ever_takes_a_bounded_room() -> None:
-    """Its newest changes count."""
+    """A check that flaps has at most MOST_CHANGES changes in its strip, the newest ones."""
     strips = Strips()
     for number in range(10 * MOST_CHANGES):
         strips.note(KEY, number % 2, NOW - 10 * MOST_CHANGES + number, True)
@@ -74,7 +74,7 @@ def quarter_by_quarter(changes: list[tuple[float, int]], now: float) -> str:
 
 @pytest.mark.parametrize("seed", range(200))
 def test_a_strip_is_what_each_quarter_adds_up_to(seed: int) -> None:
-    """For random changes, seconds and hours apart, and at the very edges of quarters."""
+    """A strip equals a computation quarter by quarter, for random changes also at edges of quarters."""
     chance = random.Random(seed)
     step = chance.choice([7.0, 300.0, 3_000.0, 20_000.0])
     ago = sorted(chance.choice([QUARTER * chance.randrange(60), chance.uniform(0, step * 10)]) for _ in range(9))
@@ -87,7 +87,7 @@ def test_a_strip_is_what_each_quarter_adds_up_to(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(100))
 def test_a_strip_that_is_kept_is_true_at_each_moment(seed: int) -> None:
-    """Time goes on by seconds and quarters, and changes are noted in between."""
+    """A kept strip equals a fresh one at each moment, with changes noted meanwhile."""
     chance = random.Random(seed)
     kept, noted, now = Strips(), list[tuple[float, int]](), NOW
     for _ in range(40):
@@ -125,7 +125,7 @@ def test_what_is_recalled_is_older_than_all_that_is_known(past: list[tuple[float
 
 
 def test_the_newest_of_what_is_recalled_counts() -> None:
-    """There is room for so many of one check; one that is gone stays gone."""
+    """The newest MOST_CHANGES recalled changes of a check are kept, and a check that is gone stays gone."""
     strips = Strips()
     strips.note(KEY, 0, NOW, True)
     strips.recall(KEY, [(NOW - 10 * MOST_CHANGES + number, number % 2) for number in range(5 * MOST_CHANGES)])

@@ -29,7 +29,7 @@ def counted(rows: dict[Key, Row], sight: Sight) -> dict[str, int]:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_counts_are_those_of_the_rows_that_are_seen(seed: int) -> None:
-    """Whatever comes, changes, gets other labels and goes, and while they are made as well, for several limits."""
+    """Kept counts equal those of the visible rows, whatever changes, for several limits at once."""
     chance = random.Random(seed)
     rows = {key: a_row(chance, key) for key in ((f"a{at % 9}", f"c{at}") for at in range(4 * ROWS_A_STEP))}
     sights, tallies = [Sight(("role=web",), {}), Sight(("a1", "role=db"), {})], Tallies()
@@ -57,7 +57,7 @@ def test_a_step_looks_at_few_rows_of_ten_thousand() -> None:
 
 
 def test_counts_that_nobody_asks_for_are_dropped() -> None:
-    """After a while, and of too many limits those that were asked for the longest ago."""
+    """Counts that are not asked for are dropped after a while, and the oldest of too many limits first."""
     tallies, rows = Tallies(), {("a", "c"): Row("a", "c", "critical", 1.0)}
     sights = [Sight((f"a{number}", "a"), {}) for number in range(MOST_TALLIES + 1)]
     for sight in sights:
@@ -71,7 +71,7 @@ def test_counts_that_nobody_asks_for_are_dropped() -> None:
 
 
 def test_a_feed_keeps_the_counts_of_a_caller() -> None:
-    """Once its rows have been counted, in turns; an agent with another label leaves with its next look."""
+    """A feed keeps a caller's counts once counted in turns, and follows an agent's labels with its next look."""
     clock, timeline = Clock(), Timeline()
     agents = {name: Agent(name, labels={"role": "web"}) for name in ("a", "b")}
     feed = RowFeed(clock, lambda: timeline, lambda: 1, lambda: 1, agents, clock.seconds)

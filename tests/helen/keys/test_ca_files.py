@@ -1,4 +1,4 @@
-"""helen.keys.ca_files: what is made, what is kept, what is renewed, and what is refused with which sentence."""
+"""Tests helen.keys.ca_files: what is made, what is kept, what is renewed, and what is refused with which sentence."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HOSTS = ("localhost", "127.0.0.1")
 
 
 def test_the_first_start(tmp_path: Path) -> None:
-    """A CA and a server certificate, keys for the owner alone."""
+    """A first start makes a CA, a server certificate, and keys for the owner alone."""
     made = ca_files.prepare(tmp_path / "ca", HOSTS, T0)
     files = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "ca").iterdir() if path.is_file()}
     assert files == {"ca.key": 0o600, "ca.pem": 0o644, "server.pem": 0o600}
@@ -32,7 +32,7 @@ def test_the_first_start(tmp_path: Path) -> None:
 
 
 def test_later_starts_change_nothing(tmp_path: Path) -> None:
-    """Until two thirds of the server certificate's life are over."""
+    """Later starts use the same files until two thirds of the server certificate's life are over."""
     first = ca_files.prepare(tmp_path, HOSTS, T0)
     for now in (T0, T0 + 59 * DAY, T0 + 60 * DAY - 1):
         again = ca_files.prepare(tmp_path, HOSTS, now)
@@ -50,7 +50,9 @@ def test_later_starts_change_nothing(tmp_path: Path) -> None:
     ],
 )
 def test_the_server_certificate_is_renewed(tmp_path: Path, hosts: tuple[str, ...], now: float) -> None:
-    """When it is due, when the clock went back behind it, when a name came or went; by the same CA, with a new key."""
+    """The certificate is renewed when due, when the clock went back behind it, or when a name came or went, with a new
+    key.
+    """
     first = ca_files.prepare(tmp_path, HOSTS, T0)
     second = ca_files.prepare(tmp_path, hosts, now)
     assert second.ca == first.ca
@@ -78,7 +80,7 @@ def test_another_ca_renews_the_server_certificate(tmp_path: Path) -> None:
 
 
 def test_a_crash_between_key_and_certificate(tmp_path: Path) -> None:
-    """The key that is there is used."""
+    """A key that is there without its certificate is used."""
     first = ca_files.prepare(tmp_path, HOSTS, T0)
     (tmp_path / "ca.pem").unlink()
     second = ca_files.prepare(tmp_path, HOSTS, T0)
@@ -187,7 +189,7 @@ def test_the_names_of_a_server(
 
 
 def test_a_host_name_that_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine with a strange name starts all the same."""
+    """A machine with a name that is no host name starts with the others."""
     monkeypatch.setattr("socket.gethostname", lambda: "my box!")
     assert ca_files.server_hosts([], "") == ("localhost", "127.0.0.1", "::1")
 
@@ -202,5 +204,5 @@ def test_several_certificates_in_one_file(tmp_path: Path) -> None:
 
 
 def test_key_exposed_is_a_state_error() -> None:
-    """The tap catches one class and prints its sentence."""
+    """A key that others can read raises a StateError, the one class whose sentence the tap prints."""
     assert issubclass(KeyExposed, StateError) and issubclass(CAUnusable, StateError)

@@ -1,4 +1,4 @@
-"""helen.keys.certificates: names, keys, requests, and what each kind of certificate says."""
+"""Tests helen.keys.certificates: names, keys, requests, and what each kind of certificate says."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ BAD_NAMES += ["a\n", "a\0", "\u00e4", "\u0430", "a\u202e", "*", "\u0663"]
 
 @pytest.mark.parametrize("name", GOOD_NAMES)
 def test_names_that_agents_may_have(name: str) -> None:
-    """They go into a certificate and come out the same."""
+    """Such a name goes into a certificate and comes out the same."""
     made = certificates.agent_certificate(CA, KEY, KEY.public_key(), name, T0)
     assert certificates.name_in(made) == name
 
@@ -39,7 +39,7 @@ def test_names_that_agents_may_have(name: str) -> None:
 @pytest.mark.adversary(15)
 @pytest.mark.parametrize("name", BAD_NAMES)
 def test_names_that_they_may_not(name: str) -> None:
-    """Refused with a sentence in which nothing of the name can harm a terminal."""
+    """Such a name is refused with a sentence in which nothing of it can harm a terminal."""
     with pytest.raises(BadRequest) as refusal:
         certificates.checked_name(name)
     assert str(refusal.value).isprintable()
@@ -47,7 +47,7 @@ def test_names_that_they_may_not(name: str) -> None:
 
 @given(st.text(max_size=70) | st.from_regex(r"[a-z0-9._-]{0,66}", fullmatch=True))
 def test_the_rule_for_names(name: str) -> None:
-    """1 to 63 of [a-z0-9._-], a letter or digit first, no two dots in a row; nothing else."""
+    """A name has 1 to 63 of [a-z0-9._-], with a letter or digit first and no two dots in a row."""
     letters = set("abcdefghijklmnopqrstuvwxyz0123456789")
     good = 1 <= len(name) <= 63 and set(name) <= letters | set("._-") and name[0] in letters and ".." not in name
     try:
@@ -59,7 +59,7 @@ def test_the_rule_for_names(name: str) -> None:
 
 
 def lifetimes(certificate: x509.Certificate) -> tuple[float, float]:
-    """From when and until when, in days around T0."""
+    """Return from when and until when a certificate counts, in days around T0."""
     return (certificates.since(certificate) - T0) / DAY, (certificates.until(certificate) - T0) / DAY
 
 
@@ -74,7 +74,7 @@ def usage(**true: bool) -> x509.KeyUsage:
 
 
 def test_what_an_agents_certificate_says() -> None:
-    """Seven days, one name, client only; not a word of the agent's own choosing."""
+    """An agent's certificate has seven days, one name, client use only, and not a word of the agent's own choosing."""
     public = ec.generate_private_key(ec.SECP384R1()).public_key()
     made = certificates.agent_certificate(CA, KEY, public, "web-1", T0)
     assert lifetimes(made) == (-1, 7)
@@ -94,7 +94,7 @@ def test_what_an_agents_certificate_says() -> None:
 
 
 def test_what_the_ca_says() -> None:
-    """Ten years, signs certificates, and no CA below it."""
+    """The CA lasts ten years, signs certificates, and has no CA below it."""
     assert lifetimes(CA) == (-1, 3650)
     assert extensions(CA) == {
         "subjectKeyIdentifier": (False, x509.SubjectKeyIdentifier.from_public_key(KEY.public_key())),
@@ -128,7 +128,7 @@ def test_what_the_servers_certificate_says() -> None:
 
 @pytest.mark.parametrize("host", ["", "a b", "bücher.example", "-a.example", "a..b", "*.example", "x" * 64, "a\n"])
 def test_host_names_that_are_none(host: str) -> None:
-    """Refused before they become a certificate that no agent would accept."""
+    """Such a name is refused before it becomes a certificate that no agent would accept."""
     with pytest.raises(BadRequest, match="neither a host name"):
         certificates.server_names([host])
 
@@ -141,7 +141,7 @@ def test_nothing_outlives_its_ca() -> None:
 
 
 def test_renewal_is_due_at_two_thirds() -> None:
-    """It is due at two thirds of the time between issue and end."""
+    """A renewal is due at two thirds of the time between issue and end."""
     assert certificates.renew_after(T0, T0 + 9 * DAY) == T0 + 6 * DAY
 
 
@@ -192,14 +192,14 @@ BAD_KEYS = {
 
 @pytest.mark.parametrize("kind", GOOD_KEYS)
 def test_keys_that_are_certified(kind: str, request_of: Callable[..., str]) -> None:
-    """Their public halves come out of a request."""
+    """The public half of such a key comes out of its request."""
     key = GOOD_KEYS[kind]()
     assert certificates.key_of_request(request_of(key)) == key.public_key()
 
 
 @pytest.mark.parametrize("kind", BAD_KEYS)
 def test_keys_that_are_not(kind: str, request_of: Callable[..., str]) -> None:
-    """Too weak, or of a kind that TLS peers do not all speak."""
+    """Such a key is refused: it is too weak, or of a kind that TLS peers do not all speak."""
     with pytest.raises(BadRequest, match="the key must be P-256"):
         certificates.key_of_request(request_of(BAD_KEYS[kind]()))
 
@@ -212,14 +212,14 @@ def test_what_is_no_key_of_ours(key: Any) -> None:
 
 
 def tampered(request_of: Callable[..., str]) -> str:
-    """A request with the public key of one and the signature of another."""
+    """Return a request with the public key of one and the signature of another."""
     der = bytearray(x509.load_pem_x509_csr(request_of(KEY).encode()).public_bytes(serialization.Encoding.DER))
     der[-1] ^= 1
     return x509.load_der_x509_csr(bytes(der)).public_bytes(serialization.Encoding.PEM).decode()
 
 
 def test_a_request_signed_by_somebody_else(request_of: Callable[..., str]) -> None:
-    """A host that asks must hold the key."""
+    """A request that somebody else has signed is refused, since a host that asks must hold the key."""
     with pytest.raises(BadRequest):
         certificates.key_of_request(tampered(request_of))
 
@@ -237,7 +237,7 @@ BAD_REQUESTS = {
 
 @pytest.mark.parametrize("title", BAD_REQUESTS)
 def test_what_is_no_request(title: str) -> None:
-    """A sentence, never a traceback."""
+    """A text that is no request is refused with a sentence, never with a traceback."""
     with pytest.raises(BadRequest):
         certificates.key_of_request(BAD_REQUESTS[title])
 

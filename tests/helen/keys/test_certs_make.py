@@ -40,7 +40,7 @@ def certificate(path: Path) -> x509.Certificate:
 
 
 def shake_hands(server: ssl.SSLContext, client: ssl.SSLContext, host: str) -> bytes | None:
-    """A whole handshake in memory, by Python's own TLS; the certificate that the client has shown."""
+    """Shake hands in memory by Python's own TLS, and return the certificate that the client has shown."""
     up, down = ssl.MemoryBIO(), ssl.MemoryBIO()
     ends = [server.wrap_bio(up, down, server_side=True), client.wrap_bio(down, up, server_hostname=host)]
     for _ in range(4):
@@ -99,7 +99,7 @@ def test_an_agent_is_no_server(pki: Path) -> None:
 
 
 def test_files_and_modes(pki: Path) -> None:
-    """Whatever holds a key is the owner's alone."""
+    """A file that holds a key is the owner's alone."""
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in pki.iterdir()}
     private, public = 0o600, 0o644
     assert modes == {
@@ -145,7 +145,7 @@ BAD = {
 
 @pytest.mark.parametrize("title", BAD)
 def test_what_is_refused(tmp_path: Path, title: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """One sentence, exit status 1, and no file."""
+    """A wrong call ends with one sentence and exit status 1, and makes no file."""
     assert make(tmp_path, "ca") == 0
     words, sentence = BAD[title]
     assert make(tmp_path, *words) == 1
@@ -160,14 +160,14 @@ def test_without_a_ca(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_the_script_itself(tmp_path: Path) -> None:
-    """It runs as the README says and prints what it wrote."""
+    """The script runs as the README says, and prints what it wrote."""
     command = [sys.executable, str(SCRIPT), "ca", "--out", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout == f"{tmp_path / 'ca.pem'}\n{tmp_path / 'ca.key'}\n"
 
 
 def test_helen_takes_them(pki: Path, stages: Callable[..., Any], tmp_path: Path, now: float) -> None:
-    """As the README says: the CA as its own, the agent's certificate in admitted/."""
+    """Helen takes the CA as its own, and the agent's certificate in admitted/, as the README says."""
     folder = tmp_path / "state" / "ca"
     (folder / "admitted").mkdir(parents=True)
     for name in ("ca.pem", "ca.key"):

@@ -1,4 +1,4 @@
-"""helen.keys.signing_keys: keys that are made, read, or refused."""
+"""Tests helen.keys.signing_keys: keys that are made, read, or refused."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def publics(*keys: Ed25519PrivateKey) -> str:
 
 
 def test_the_first_start(tmp_path: Path) -> None:
-    """A key of its own for the owner alone; later starts use the same."""
+    """A first start makes a key for the owner alone, and later starts use the same."""
     first = signing_keys.load(tmp_path)
     assert stat.S_IMODE((tmp_path / "signing.key").stat().st_mode) == 0o600
     assert first.private
@@ -52,7 +52,7 @@ def test_public_keys_only(tmp_path: Path) -> None:
 
 @pytest.mark.adversary(31)
 def test_a_key_that_others_can_read(tmp_path: Path) -> None:
-    """Refused with the command to run."""
+    """A key that others can read is refused with the command to run."""
     signing_keys.make_private(tmp_path / "signing.key")
     (tmp_path / "signing.key").chmod(0o644)
     with pytest.raises(KeyExposed, match=f"chmod 600 {tmp_path}/signing.key$"):
@@ -60,7 +60,7 @@ def test_a_key_that_others_can_read(tmp_path: Path) -> None:
 
 
 def test_a_key_is_never_overwritten(tmp_path: Path) -> None:
-    """Every agent pins it."""
+    """A key that is there is not overwritten, since every agent pins it."""
     signing_keys.make_private(tmp_path / "signing.key")
     with pytest.raises(SigningKeyUnusable, match="is there already"):
         signing_keys.make_private(tmp_path / "signing.key")
@@ -84,7 +84,7 @@ PRIVATE = {
 
 @pytest.mark.parametrize("title", PRIVATE)
 def test_private_keys_that_cannot_be_used(tmp_path: Path, title: str) -> None:
-    """A sentence that names the file."""
+    """Such a key is refused with a sentence that names the file."""
     content, sentence = PRIVATE[title]
     write_durably(tmp_path / "signing.key", content)
     with pytest.raises(SigningKeyUnusable, match=rf"signing\.key is .*{sentence}"):
@@ -92,7 +92,7 @@ def test_private_keys_that_cannot_be_used(tmp_path: Path, title: str) -> None:
 
 
 def test_a_private_key_that_is_not_there(tmp_path: Path) -> None:
-    """`helen push --key FILE` with a wrong name."""
+    """A private key that is not there is refused by its name, as for `helen push --key FILE`."""
     with pytest.raises(SigningKeyUnusable, match="No such file"):
         signing_keys.load_private(tmp_path / "absent.key")
 
@@ -125,7 +125,7 @@ def test_public_keys_that_cannot_be_used(tmp_path: Path, title: str) -> None:
 
 
 def test_sixteen_public_keys(tmp_path: Path) -> None:
-    """As many as a manifest takes signatures."""
+    """A file may have sixteen public keys, as many as a manifest takes signatures."""
     keys = [Ed25519PrivateKey.generate() for _ in range(16)]
     (tmp_path / "keys.pem").write_text(publics(*keys))
     assert len(signing_keys.load(tmp_path, tmp_path / "keys.pem").public) == 16

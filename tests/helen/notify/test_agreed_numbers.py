@@ -1,4 +1,4 @@
-"""Limits of notifications: how often a channel is tried, how much is kept, how long texts may be."""
+"""Tests limits of notifications: how often a channel is tried, how much is kept, how long texts may be."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs that channels run: how their end is told, what they get, and that Apprise's program says what it did."""
+"""Tests programs that channels run: how their end is told, what they get, and what Apprise's program says it did."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def program(folder: Path, text: str) -> tuple[str, ...]:
 
 
 def ran(call: Call, timeout: float = LONG) -> str:
-    """In this thread; what people are told."""
+    """Run a program in this thread, and return what people are told."""
     run, got = _Run(Reactor(), call, timeout), list[Any]()
     run._done.addBoth(got.append)
     run._run()
@@ -68,12 +68,12 @@ def ran(call: Call, timeout: float = LONG) -> str:
     ("exec >&- 2>&-; exit 4", "failed exit status 4"),
 ])  # fmt: skip
 def test_the_end_of_a_program(text: str, said: str, tmp_path: Path) -> None:
-    """Its status or signal, and what it printed."""
+    """The end of a program is told by its status or signal, with what it printed."""
     assert ran(Call(program(tmp_path, text), {}, b"")) == said
 
 
 def test_what_it_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Standard input, a few variables of ours, and those of its channel, which win."""
+    """A program is given standard input, a few of our variables, and those of its channel, which win."""
     monkeypatch.setenv("HELEN_PRIVATE", "x")
     for name in ("LANG", "LC_ALL", "TZ", "HOME"):
         monkeypatch.setenv(name, f"our-{name}")
@@ -83,7 +83,7 @@ def test_what_it_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_it_need_not_read_and_may_print_much(tmp_path: Path) -> None:
-    """Neither blocks anybody; 64 KiB of what it prints are kept."""
+    """A program that does not read, or prints much, blocks nobody; 64 KiB of its output are kept."""
     said = ran(Call(program(tmp_path, "head -c 200000 /dev/zero | tr '\\0' y"), {}, b"x" * 1_000_000))
     assert said == "ok exit status 0: " + "y" * MAX_READ
 
@@ -100,7 +100,7 @@ def test_it_has_so_long(tmp_path: Path) -> None:
     (("/bin/true", "a\0b"), "failed /bin/true can't be run: embedded null byte"),
 ])  # fmt: skip
 def test_it_cannot_be_run(argv: tuple[str, ...], said: str) -> None:
-    """Its path, and why."""
+    """A program that cannot be run is told by its path and the reason."""
     assert ran(Call(argv, {}, b"")) == said
 
 
@@ -111,7 +111,7 @@ def test_a_fault_of_our_own_is_an_outcome_as_well(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_run_that_is_given_up(tmp_path: Path) -> None:
-    """It is killed, whatever time it has left, and tells nobody."""
+    """A run that is given up is killed, whatever time it has left, and tells nobody."""
     run = _Run(Reactor(), Call(program(tmp_path, "sleep 300"), {}, b""), 300.0)
     run._done.addErrback(lambda failure: None)
     run._done.cancel()
@@ -153,7 +153,7 @@ def attempt() -> Attempt:
 
 
 def test_the_call_of_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Arguments as they are, variables with their secrets looked up, and our document."""
+    """A call has the arguments as they are, variables with their secrets looked up, and our document."""
     monkeypatch.setenv("NOTIFY_T", "token")
     given = attempt()
     call = Command(("/x", "$HOME"), {"A": "b", "C": Secret("env", "NOTIFY_T")}).call(given)
@@ -239,7 +239,9 @@ def test_apprise_says_what_it_did(
     fake: FakeApprise, urls: list[str], status: int, said: str, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    """How many took it, and of each other one its number, its service and 300 characters of its warnings."""
+    """Apprise's program tells how many took it, and of each failure its number, service and 300
+    characters of warnings.
+    """
     assert told(urls, monkeypatch, capsys) == (status, said)
     assert [each["url"] for each in fake.told] == [url for url in urls if not url.startswith("ugly")]
     assert all((each["title"], each["body"], each["notify_type"]) == ("t", "b", "failure") for each in fake.told)
@@ -258,6 +260,6 @@ def test_warnings_of_one_url_are_not_those_of_another(
 
 
 def test_without_apprise(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """How to get it."""
+    """The sentence about a missing Apprise tells how to get it."""
     monkeypatch.setattr(apprise_child, "apprise", None)
     assert told(["good://a"], monkeypatch, capsys) == (1, apprise_child.MISSING)

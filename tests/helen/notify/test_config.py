@@ -1,4 +1,4 @@
-"""notifications.toml: all that is wrong at once, defaults, and secrets that stay references."""
+"""Tests notifications.toml: all that is wrong at once, defaults, and secrets that stay references."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ FAULTS = [
 
 @pytest.mark.parametrize(("text", "said"), FAULTS)
 def test_what_is_wrong_is_said(text: str, said: str) -> None:
-    """Where it stands, and what to write instead; never a password."""
+    """A fault is told with its place and what to write instead, and never with a password."""
     with pytest.raises(NotificationsError) as caught:
         read(text)
     assert said in str(caught.value)
@@ -66,20 +66,20 @@ def test_all_faults_at_once() -> None:
 
 
 def test_rules_too_deep_are_refused() -> None:
-    """Rather than a recursion that ends Helen."""
+    """Rules that are too deep are refused, rather than a recursion ends Helen."""
     deep = "route = " + "{ routes = [" * 60 + "{}" + "] }" * 60
     with pytest.raises(NotificationsError, match="at most 20 deep"):
         read(deep)
 
 
 def test_an_empty_file_is_fine() -> None:
-    """It tells nobody, and that is what it says."""
+    """An empty file is taken, and tells nobody."""
     assert read("") == Config({}, read("").route, "")
     assert read("").route.channels == ()
 
 
 def test_channels() -> None:
-    """Defaults by kind."""
+    """A channel has the defaults of its kind."""
     config = read(
         "[channels.a]\ntype='alertmanager'\nurl='http://x:9093'\n"
         "[channels.w]\ntype='webhook'\nshape='alertmanager-v4'\nurl={env='HOOK'}\nrate='30/1h'\n"
@@ -94,7 +94,7 @@ def test_channels() -> None:
 
 
 def test_secrets(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
-    """Looked up when used, masked afterwards; what is missing is said by its name."""
+    """A secret is looked up when used and masked afterwards; a missing one is told by its name."""
     monkeypatch.setenv("TOKEN", "tr0ub4dor")
     monkeypatch.delenv("NONE", raising=False)
     path = f"{tmp_path}/secret"

@@ -1,4 +1,4 @@
-"""notifications.toml at the edges of each setting: the last value that is taken, and the first that is not."""
+"""Tests notifications.toml at the edges of each setting: the last value that is taken, and the first that is not."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ REFUSED = [(before, value, said) for before, _, refused, said in EDGES for value
 
 @pytest.mark.parametrize(("before", "value", "said"), [*CASES, *REFUSED])
 def test_the_edges_of_a_setting(before: str, value: str, said: str | None) -> None:
-    """The last value that is taken and the first that is not."""
+    """The last value of a setting is taken, and the first beyond it is refused."""
     found = faults(before + value + "\n")
     assert (found == []) is (said is None)
     assert all(each.startswith(said or "") for each in found)
@@ -63,7 +63,7 @@ def test_the_edges_of_a_setting(before: str, value: str, said: str | None) -> No
 @pytest.mark.parametrize(("name", "is_taken"), [("a", True), ("A.b_c-9", True), ("x" * 63, True), ("x" * 64, False),
                                                 ("_a", False), ("-a", False), ("a b", False)])  # fmt: skip
 def test_names_of_channels(name: str, is_taken: bool) -> None:
-    """Letters, digits and three signs, of which none is the first."""
+    """A channel's name has letters, digits and three signs, of which none is the first."""
     assert (faults(f"[channels.'{name}']\ntype='command'\nargv='/x'\n") == []) is is_taken
 
 
@@ -71,7 +71,7 @@ def test_names_of_channels(name: str, is_taken: bool) -> None:
     ("MAX_CHANNELS", "[channels]\n{}"), ("MAX_RULES", "[route]\nroutes=[{}]"), ("MAX_DEPTH", ""),
 ])  # fmt: skip
 def test_so_many_and_no_more(limit: str, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Channels, rules (the first is `route` itself), and rules below rules."""
+    """The numbers of channels, of rules with `route` itself, and of rules below rules are bounded."""
     monkeypatch.setattr(config_module, limit, 3)
     for count, is_taken in ((3, True), (4, False)):
         if limit == "MAX_CHANNELS":
@@ -84,7 +84,9 @@ def test_so_many_and_no_more(limit: str, text: str, monkeypatch: pytest.MonkeyPa
 
 
 def test_what_a_rule_does_not_say_is_as_above() -> None:
-    """Channels, labels and each of the three times by itself; whether it goes on and what it matches is its own."""
+    """A rule takes channels, labels and each of the three times from above; whether it goes on and
+    matches is its own.
+    """
     top = read(
         "[channels]\nx={type='command',argv='/x'}\ny={type='command',argv='/y'}\n"
         "[route]\nname='all'\nchannels='x'\ngroup_by='site'\ngroup_wait='1s'\ngroup_interval='2s'\nrepeat_interval='61s'\n"
@@ -132,7 +134,7 @@ def test_a_channel_with_a_fault_is_one_fault() -> None:
 
 
 def test_what_cannot_be_read_at_all_is_no_other_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Channels that are no table are none; rules that name one say so."""
+    """Channels that are no table count as none; a rule that names one is told so."""
     none = "route: there is no [channels.a]; there are: none"
     for text in ("channels=3\n[route]\nchannels='a'\n", "channels=[]\n[route]\nchannels='a'\n"):
         first, second = faults(text)
@@ -145,7 +147,7 @@ def test_what_cannot_be_read_at_all_is_no_other_fault(monkeypatch: pytest.Monkey
 
 
 def test_a_channel_of_each_kind_as_people_see_it() -> None:
-    """Secrets by name, other secrets masked; with the usual times and ports."""
+    """A channel is shown with secrets by name, other secrets masked, and the usual times and ports."""
     channels = read(
         "[channels.w]\ntype='webhook'\nurl='https://h:8443/s3cret'\nbearer={env='B'}\nheaders={X='y'}\nrate='5/1m'\n"
         "[channels.am]\ntype='alertmanager'\nurl='http://am:9093'\ntimeout='3s'\n"
@@ -197,13 +199,13 @@ def test_ports_of_mail(tls: str, port: int) -> None:
     ("tls='none'\n", None),
 ])  # fmt: skip
 def test_passwords_of_mail(more: str, said: str | None) -> None:
-    """Never in the clear over a network."""
+    """A password of mail is never sent in the clear over a network."""
     assert faults(MAIL + more) == ([] if said is None else [said])
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost"])
 def test_a_password_may_go_to_this_machine(host: str) -> None:
-    """Where nobody listens on the way."""
+    """A password may go in the clear to this machine, as nobody listens on the way."""
     text = MAIL.replace("mail.example", host) + "user='u'\npassword={env='P'}\ntls='none'\n"
     assert faults(text) == []
 
@@ -213,7 +215,7 @@ def test_a_password_may_go_to_this_machine(host: str) -> None:
     ("a", "c", 2),
 ])  # fmt: skip
 def test_addresses(sender: str, to: str, count: int) -> None:
-    """One @ with something on both sides, in ASCII, and nothing that ends it."""
+    """An address has one @ with something on both sides, in ASCII, and nothing that ends it."""
     found = faults(f"[channels.a]\ntype='smtp'\nhost='m'\nfrom='{sender}'\nto='{to}'\n")
     assert len(found) == count
     assert all(each.endswith("is no address such as ops@example.org") for each in found)
@@ -270,7 +272,7 @@ def test_secrets_in_files(content: bytes, value: str | None, tmp_path: Path) -> 
 
 
 def test_secrets_that_are_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No file, no variable, or an empty one."""
+    """A secret that has no file, no variable, or an empty one is told as missing."""
     monkeypatch.setenv("NOTIFY_EMPTY", "")
     with pytest.raises(SecretMissing, match="the environment variable NOTIFY_EMPTY is not set where Helen runs"):
         OpenedSecrets().text(Secret("env", "NOTIFY_EMPTY"))
@@ -283,7 +285,7 @@ def test_secrets_that_are_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     (["abcd", "abcdef"], "abcdef abcd", f"{MASK} {MASK}"), (["abcdef", "abcd"], "abcdef", MASK),
 ])  # fmt: skip
 def test_masks(used: list[str], text: str, masked: str) -> None:
-    """The longest first, so that none is left in part; what is shorter than four characters is no secret."""
+    """The longest secret is masked first, so that none is left in part; one below four characters is no secret."""
     assert OpenedSecrets(used).mask(text) == masked
 
 
@@ -317,5 +319,5 @@ def test_settings_as_people_see_them(given: Any, shown: Any) -> None:
     (Secret("env", "X"), "(env X)"),
 ])  # fmt: skip
 def test_urls_as_people_see_them(url: Any, shown: str) -> None:
-    """Scheme, host and port; of a path only that there is one."""
+    """A URL is shown with scheme, host and port; of a path only that there is one."""
     assert show_url(url) == shown

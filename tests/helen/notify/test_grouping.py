@@ -1,4 +1,4 @@
-"""When alerts are told, and which of them together: transcripts under a clock."""
+"""Tests when alerts are told, and which of them together, as transcripts under a clock."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_one_message_for_what_comes_within_the_wait() -> None:
 
 
 def test_further_changes_wait_for_the_interval() -> None:
-    """Not sooner than it after the last message, and never without the wait."""
+    """A further change is told when the interval after the last message is over, and never without the wait."""
     scene = Scene()
     scene.take(alert("a/c"), "hook")
     scene.until(15)
@@ -37,7 +37,7 @@ def test_further_changes_wait_for_the_interval() -> None:
 
 
 def test_what_fires_is_said_again() -> None:
-    """After the repeat interval, with nothing fresh in it, until it has recovered."""
+    """An alert that fires is repeated after the repeat interval, with nothing fresh in it, until it has recovered."""
     scene = Scene()
     scene.take(alert("a/c"), "hook")
     assert scene.until(1300) == ["10 hook: a/c+!", "610 hook: a/c+", "1210 hook: a/c+"]
@@ -75,7 +75,7 @@ def test_nothing_is_repeated_early_or_late_for_a_clock_that_was_set_between_two_
 
 
 def test_a_recovery_before_anybody_was_told_is_dropped() -> None:
-    """And so is its problem; the others go on."""
+    """Such a recovery is dropped with its problem; the others go on."""
     scene = Scene()
     scene.take(alert("a/c"), "hook")
     scene.take(alert("b/c"), "hook")
@@ -84,7 +84,7 @@ def test_a_recovery_before_anybody_was_told_is_dropped() -> None:
 
 
 def test_a_recovery_goes_where_the_problem_went() -> None:
-    """Whatever the rules say now; channels that weren't told hear nothing."""
+    """A recovery is told to the channels of its problem, whatever the rules say now, and to no others."""
     scene = Scene()
     scene.take(alert("a/c"), "hook", "page")
     scene.until(20)
@@ -130,7 +130,7 @@ def test_a_rate_delays_and_drops_nothing() -> None:
 
 
 def test_one_message_of_a_group_at_a_time() -> None:
-    """While one is under way, what happens gathers for the next."""
+    """Changes gather for the next message while one is under way."""
     scene, busy = Scene(Timing(0.0, 1.0, 600.0)), True
     scene.limits = Limits(busy=lambda group: busy)
     scene.take(alert("a/c"), "hook")
@@ -141,7 +141,7 @@ def test_one_message_of_a_group_at_a_time() -> None:
 
 
 def test_a_full_outbox_keeps_groups_waiting() -> None:
-    """And nothing is lost."""
+    """A full outbox delays groups, and nothing is lost."""
     scene = Scene(Timing(0.0, 1.0, 600.0))
     scene.limits = Limits(full=True)
     scene.take(alert("a/c"), "hook")
@@ -162,7 +162,7 @@ def test_a_channel_that_is_gone() -> None:
 
 
 def put_away(groups: Groups, store: dict[str, object], now: float = float("inf"), stepped: float = 0.0) -> Groups:
-    """Through JSON, as the store does it."""
+    """Store groups through JSON, as the store does it, and return them read anew."""
     changed = groups.changed()
     for key, document in changed.groups.items():
         store.pop(key, None) if document is None else store.update({key: json.dumps(document)})
@@ -228,7 +228,7 @@ def test_nothing_is_lost_over_restarts(given: list[tuple[str, str, tuple[str, ..
 
 
 def test_more_than_one_message_holds() -> None:
-    """The rest of what is fresh comes in the next one; what merely fires still is counted."""
+    """The rest of what is fresh comes in the next message; what merely fires still is counted."""
     groups = Groups()
     to = [Destination("hook", "r", (), Timing(0.0, 1.0, 600.0))]
     for number in range(2_500):
@@ -241,7 +241,7 @@ def test_more_than_one_message_holds() -> None:
 
 @pytest.mark.parametrize("by", [-40 * 86_400.0, -7_200.0, 75.0, 7_200.0])
 def test_a_clock_that_is_set_moves_intervals_and_rates(by: float) -> None:
-    """A message that was to go out in so many seconds does, whatever the clock says by then (F3)."""
+    """A message is sent after its seconds, whatever the clock says by then (F3)."""
     scene = Scene()
     scene.limits = Limits({"hook": (2, 300.0)})
     scene.take(alert("a/c"), "hook")

@@ -1,4 +1,4 @@
-"""Groups at the edges of their times and sizes: the exact moments, what finds no room, and what is in the rows."""
+"""Tests groups at the edges of their times and sizes: the exact moments, alerts without room, and the rows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def put(groups: Groups, name: str = "a/c", at: float = 0.0, timing: Timing = TIM
 
 
 def told(groups: Groups, at: float, limits: Limits | None = None) -> list[str]:
-    """Keys of the messages of one moment, the fresh ones with `!`, and the actions of notes."""
+    """Return keys of the messages of one moment, the fresh ones with `!`, and the actions of notes."""
     found = []
     for each in groups.advance(WALL + at, limits or Limits()):
         if isinstance(each, Message):
@@ -41,7 +41,7 @@ def told(groups: Groups, at: float, limits: Limits | None = None) -> list[str]:
 
 
 def test_a_message_goes_out_at_its_moment_and_not_a_millisecond_before() -> None:
-    """The first after the wait, the next after the interval, a repeat after the repeat's time."""
+    """The first message goes out after the wait, the next after the interval, a repeat after the repeat's time."""
     groups = Groups()
     put(groups)
     assert (groups.due(), told(groups, 9.999), told(groups, 10.0)) == (WALL + 10.0, [], ["a/c!"])
@@ -55,7 +55,7 @@ def test_a_message_goes_out_at_its_moment_and_not_a_millisecond_before() -> None
     (0.0, 10.0), (3.0, 10.0), (9.999, 10.0),  # a later change puts nothing off
 ])  # fmt: skip
 def test_the_first_change_sets_the_time(changed_at: float, due: float) -> None:
-    """It stands for the later ones of the same wait."""
+    """The time of the first change stands for the later ones of the same wait."""
     groups = Groups()
     put(groups)
     [note] = put(groups, "b/c", changed_at)
@@ -77,7 +77,7 @@ def test_a_change_at_the_moment_that_is_over_waits_anew() -> None:
     (0.0, 10.0, 60.0), (49.0, 10.0, 11.0), (50.0, 10.0, 10.0), (59.0, 10.0, 10.0), (59.0, 0.0, 1.0), (61.0, 0.0, 0.0),
 ])  # fmt: skip
 def test_an_interval_and_a_wait(sent_before: float, wait: float, due_in: float) -> None:
-    """Both have to be over."""
+    """A message goes out when both the interval and the wait are over."""
     groups, timing = Groups(), Timing(wait, 60.0, 600.0)
     put(groups, timing=timing)
     told(groups, wait)
@@ -107,13 +107,13 @@ def test_a_new_timing_is_stored_though_it_changes_no_time() -> None:
 
 
 def test_nothing_is_due_where_nothing_is() -> None:
-    """No group, no time."""
+    """Nothing is due without a group."""
     groups = Groups()
     assert (groups.due(), groups.advance(WALL, Limits())) == (None, [])
 
 
 def test_a_group_whose_turn_is_out_of_date_is_passed_over() -> None:
-    """Only the newest plan of a group counts."""
+    """A turn counts only if it is the newest plan of its group."""
     groups = Groups()
     put(groups, timing=Timing(30.0, 60.0, 600.0))
     put(groups, "b/c", 0.0, Timing(5.0, 60.0, 600.0))
@@ -129,7 +129,7 @@ def test_a_group_whose_turn_is_out_of_date_is_passed_over() -> None:
     (Limits(full=True), "waiting", "too many messages are under way: the outbox is full"),
 ])  # fmt: skip
 def test_what_waits_is_looked_at_again_after_five_seconds(limits: Limits, action: str, why: str) -> None:
-    """It is said once of each alert that is new, however often it is looked at."""
+    """The reason is told once of each alert that is new, however often the group is looked at."""
     groups = Groups()
     put(groups)
     assert told(groups, 10.0, limits) == [f"{action} a/c: {why}"]
@@ -166,7 +166,7 @@ def test_a_rate_counts_messages_of_its_span() -> None:
 
 
 def test_a_rate_that_became_smaller() -> None:
-    """As many of the newest messages count as it allows now."""
+    """A smaller rate counts as many of the newest messages as it allows now."""
     groups, timing = Groups(), Timing(0.0, 1.0, 6_000.0)
     for at in range(4):
         put(groups, f"a{at}/c", float(at * 10), timing)
@@ -235,7 +235,7 @@ def test_a_message_that_is_just_full() -> None:
 
 @pytest.mark.usefixtures("_three")
 def test_what_is_fresh_and_finds_no_room_comes_after_the_interval() -> None:
-    """Not with the repeat, which is ten times as far away."""
+    """The rest of the fresh alerts comes after the interval, not with the repeat, which is ten times as far away."""
     groups = Groups()
     for name in ("a/c", "b/c", "d/c", "e/c"):
         put(groups, name)
@@ -283,7 +283,7 @@ def test_more_old_labels_than_a_message_holds() -> None:
 
 
 def test_what_joins_is_in_channels_that_do_not_have_it() -> None:
-    """One that has it hears nothing again."""
+    """An alert joins the channels that do not have it; one that has it is told nothing again."""
     groups = Groups()
     put(groups)
     told(groups, 10.0)
@@ -378,7 +378,7 @@ def a_group(**changes: Any) -> Group:
 @pytest.mark.parametrize("changes", [{}, {"labelled": False}, {"due": None}, {"sent": None}, {"delayed": False},
                                      {"replaced": []}, {"by": ()}, {"timing": Timing()}])  # fmt: skip
 def test_a_group_goes_through_json(changes: dict[str, Any]) -> None:
-    """Every field but the entries, whose rows are their own."""
+    """A group comes back from JSON with every field but the entries, whose rows are their own."""
     group = a_group(**changes)
     assert Group.from_json(json.loads(json.dumps(group.to_json()))) == group
     assert group.key == '["hook", "r", [' + ('["site", "x"]' if group.by else "") + "]]"
@@ -433,7 +433,7 @@ def restored(document: dict[str, Any], now: float, fresh: bool = True, stepped: 
 def test_a_stored_group_waits_no_longer_than_its_timing(
     due: float | None, sent: float | None, fresh: bool, found: float | None, found_sent: float | None
 ) -> None:
-    """As seconds from now."""
+    """A stored time is cut to what the group's timing allows from now on."""
     wall: Callable[[float | None], Any] = lambda at: None if at is None else WALL + at  # noqa: E731
     groups = restored({"due": wall(due), "sent": wall(sent)}, 0.0, fresh)
     group = groups.groups[group_key("hook", "r", ())]
@@ -443,7 +443,7 @@ def test_a_stored_group_waits_no_longer_than_its_timing(
 
 @pytest.mark.parametrize(("wait", "most"), [(0.0, 5.0), (4.0, 5.0), (6.0, 6.0)])
 def test_a_stored_group_is_looked_at_within_five_seconds_at_least(wait: float, most: float) -> None:
-    """It may wait for its channel's rate, or for the message before."""
+    """A stored group is looked at after its wait or within five seconds, since it may wait for a rate or a message."""
     groups = restored({"due": WALL + 900.0, "sent": None, "timing": [wait, 60.0, 600.0]}, 0.0)
     assert groups.due() == WALL + most
 
@@ -466,7 +466,9 @@ def test_messages_of_before_count_for_a_rate() -> None:
 
 
 def test_a_step_of_the_clock_moves_the_messages_that_a_rate_counts() -> None:
-    """And what waits, by as much; of what never was sent there is no time to move."""
+    """A step moves the messages that a rate counts, and what waits, by as much; a group that never sent has no time to
+    move.
+    """
     groups, limits, timing = Groups(), Limits({"hook": (1, 100.0)}), Timing(0.0, 1.0, 6_000.0)
     put(groups, timing=timing)
     told(groups, 0.0, limits)

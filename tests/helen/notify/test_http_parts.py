@@ -1,4 +1,4 @@
-"""A post over HTTP in parts: URLs that can be posted to, how much of an answer is read, and failures as sentences."""
+"""Tests a post over HTTP in parts: URLs that can be posted to, how much is read, and failures as sentences."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ URLS = [
 
 @pytest.mark.parametrize(("url", "can"), URLS)
 def test_urls(url: str, can: bool) -> None:
-    """HTTP with a host, in ASCII, and nobody's name in it."""
+    """A URL is HTTP with a host, in ASCII, and with nobody's name in it."""
     assert is_url(url) is can
 
 
@@ -48,7 +48,7 @@ def test_urls(url: str, can: bool) -> None:
     ("1.5", None), ("-1", None), ("\u0663", None), ("Fri, 01 Jan 2100 00:00:00 GMT", None),
 ])  # fmt: skip
 def test_when_to_try_again(text: str | None, seconds: float | None) -> None:
-    """Whole seconds, an hour at most; a date counts as none."""
+    """Retry-After is read as whole seconds, an hour at most; a date counts as none."""
     assert _retry_after(Headers({} if text is None else {"retry-after": [text]})) == seconds
 
 
@@ -107,7 +107,7 @@ def attempt(clock: Clock, timeout: float = 5.0) -> Attempt:
 
 
 def posted(response: Any, request: Request | None = None, wait: float = 0.0) -> Any:
-    """The answer as text, the exception, or None as long as there is neither."""
+    """Return the answer as text, the exception, or None as long as there is neither."""
     clock, got = Clock(), list[Any]()
     Asked.response = response
     asked = http_post.post(attempt(clock), request or Request("http://h/p", {"X-Team": "ops"}, b"{}"))
@@ -121,7 +121,7 @@ def posted(response: Any, request: Request | None = None, wait: float = 0.0) -> 
     (Response(200, b"\xe4", b"\xff"), "200 \u00e4: \ufffd"),
 ])  # fmt: skip
 def test_an_answer_that_is_good(response: Response, said: str) -> None:
-    """From 200 to 299, with its words."""
+    """An answer from 200 to 299 is good, and told with its words."""
     assert posted(response) == said
 
 
@@ -140,7 +140,7 @@ def test_an_answer_that_is_not(response: Response, text: str, retry_after: float
 
 
 def test_what_is_asked() -> None:
-    """One POST of the body, with our headers under those of the channel."""
+    """A request is one POST of the body, with our headers under those of the channel."""
     assert (
         posted(Response(200), Request("http://h/p?q", {"X-Team": "ops", "Accept": "text/plain"}, b"{}")) == "200 Fine"
     )
@@ -167,7 +167,7 @@ def test_a_url_that_is_none() -> None:
 
 
 def test_an_authority_that_cannot_be_read(tmp_path: Path) -> None:
-    """The path, and why."""
+    """Such an authority is told by its path and the reason."""
     (tmp_path / "ca").write_text("nonsense")
     with pytest.raises(SendFailed, match=r"^the authority .*/ca can't be read: "):
         _policy(str(tmp_path / "ca"))
@@ -191,7 +191,7 @@ def test_an_authority_that_cannot_be_read(tmp_path: Path) -> None:
     (KeyError("x"), "KeyError: 'x'"),
 ])  # fmt: skip
 def test_failures_as_sentences(error: Exception, text: str | None) -> None:
-    """Each kind in words of its own."""
+    """A failure of each kind has words of its own."""
     said = _sentence(error)
     assert said == text if text is not None else said.startswith("ResponseNeverReceived: ")
     assert posted(error).text == said
@@ -220,7 +220,7 @@ class Transport:
 
 
 class Plain:
-    """A transport that can't be aborted."""
+    """Is a transport that can't be aborted."""
 
     def __init__(self) -> None:
         self.ended: list[str] = []
@@ -235,7 +235,9 @@ class Plain:
 @pytest.mark.parametrize("steps", [1, 3])
 @pytest.mark.parametrize("kind", [Transport, Plain])
 def test_how_much_is_read(size: int, kept: int, is_cut: bool, steps: int, kind: Any) -> None:
-    """64 KiB, in whatever pieces they come; then the connection ends, whether the answer does or not."""
+    """The reader keeps 64 KiB, in whatever pieces they come, and then ends the connection, even before the answer's
+    end.
+    """
     reader, got = _Reader(), list[bytes]()
     reader.done.addCallback(got.append)
     reader.transport = transport = kind()
@@ -261,7 +263,7 @@ def test_how_a_body_ends(reason: Exception, is_whole: bool) -> None:
 
 
 def test_a_body_that_nobody_waits_for() -> None:
-    """Its connection is ended, and there may be none."""
+    """A body that nobody waits for ends its connection, and there may be none."""
     reader = _Reader()
     transport: Any = Transport()
     reader.transport = transport
@@ -274,7 +276,7 @@ def test_a_body_that_nobody_waits_for() -> None:
 
 
 def test_a_body_of_ours_is_written_at_once() -> None:
-    """Its length is known, and nothing is left to do."""
+    """A body of ours has a known length, and is written in one step."""
     written: list[bytes] = []
 
     class Consumer:
@@ -295,12 +297,12 @@ def test_a_body_of_ours_is_written_at_once() -> None:
     ("http://h/", "", "http://h/"), ("http://h", "/api", "http://h/api"), ("http://h//", "/api", "http://h/api"),
 ])  # fmt: skip
 def test_where_a_request_goes(url: str, path: str, found: str) -> None:
-    """To the URL as it is written, or to the path below it."""
+    """A request goes to the URL as it is written, or to the path below it."""
     assert HttpReceiver(url).request(attempt(Clock()), {}, path).url == found
 
 
 def test_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The id by which a receiver knows it, the channel's headers and its bearer, and the document as JSON."""
+    """A request has its id for the receiver, the channel's headers and its bearer, and the document as JSON."""
     monkeypatch.setenv("NOTIFY_B", "token")
     receiver = HttpReceiver("http://h", {"X": "y"}, Secret("env", "NOTIFY_B"), "/ca")
     assert receiver.request(attempt(Clock()), {"a": "\u00e4"}) == Request(
@@ -317,10 +319,10 @@ def test_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
     ("x" * (MAX_ANSWER + 1), "x" * (MAX_ANSWER - 1) + "\u2026"),
 ])  # fmt: skip
 def test_an_answer_as_a_line(text: str, line: str) -> None:
-    """Printable, and 500 characters at most."""
+    """An answer is shown as one printable line of 500 characters at most."""
     assert tidy(text) == line
 
 
 def test_a_failure_may_name_no_time() -> None:
-    """Then ours counts."""
+    """A failure without a time leaves the wait to our own rule."""
     assert (SendFailed("x").text, SendFailed("x").retry_after, SendFailed("x", 3.0).retry_after) == ("x", None, 3.0)

@@ -1,4 +1,4 @@
-"""The channel `incident` over HTTP: what arrives, what is refused, and what is shown of its secrets."""
+"""Tests the channel `incident` over HTTP: what arrives, what is refused, and what is shown of its secrets."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_pagerduty_hears_of_begin_and_end(pump: Pump, receiver: Receiver) -> Non
 
 
 def test_opsgenie_is_asked_by_alias(pump: Pump, receiver: Receiver) -> None:
-    """With its own kind of Authorization."""
+    """Opsgenie is asked by alias, with its own kind of Authorization."""
     receiver.answers = [(202, {}, b"")]
     via = incident("opsgenie", f"{receiver.url}/v2/alerts")
     assert told(pump, via, alert("a/disk")) == "ok 202 Accepted"
@@ -60,13 +60,13 @@ def test_opsgenie_is_asked_by_alias(pump: Pump, receiver: Receiver) -> None:
 
 
 def test_a_test_leaves_no_incident(pump: Pump, receiver: Receiver) -> None:
-    """It is opened and ended, in this order."""
+    """A test opens an incident and ends it, in this order."""
     assert told(pump, incident("splunk-on-call", receiver.url), alert("a/disk"), test=True).startswith("ok 200")
     assert [each["message_type"] for each in receiver.documents()] == ["CRITICAL", "RECOVERY"]
 
 
 def test_several_alerts_are_several_events_and_the_first_fault_ends_it(pump: Pump, receiver: Receiver) -> None:
-    """They come again as a whole: the keys make one of two."""
+    """The events come again as a whole after a fault, as the keys make one of two."""
     receiver.answers = [(200, {}, b""), (429, {"retry-after": "9"}, b"slow"), (200, {}, b"")]
     via = incident("splunk-on-call", receiver.url)
     given = [alert(f"a/c{number}") for number in range(3)]

@@ -1,4 +1,4 @@
-"""Events of incident tools: one key for a check from trigger to end, and what each service takes."""
+"""Tests events of incident tools: one key for a check from trigger to end, and what each service takes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def message(*alerts: Any, fresh: tuple[str, ...] = (), test: bool = False) -> Me
 
 
 def test_pagerduty_trigger() -> None:
-    """All fields of the Events API v2 that we fill."""
+    """A trigger has all fields of the Events API v2 that we fill."""
     event = pagerduty(FIRES, True, URL, "R0UTING")
     assert event.path == ""
     assert event.document == {
@@ -57,7 +57,7 @@ def test_pagerduty_trigger() -> None:
 
 
 def test_pagerduty_end() -> None:
-    """Only what names the incident."""
+    """An end has only what names the incident."""
     event = pagerduty(evolve(FIRES, firing=False, what="recovery", status="ok"), False, URL, "R0UTING")
     assert event.document == {"routing_key": "R0UTING", "dedup_key": "helen/db-1/disk", "event_action": "resolve"}
 
@@ -79,7 +79,7 @@ def test_opsgenie() -> None:
 
 
 def test_splunk_on_call() -> None:
-    """Its entity is the key, and RECOVERY ends it."""
+    """The entity of Splunk On-Call is the key, and RECOVERY ends it."""
     found = [splunk_on_call(FIRES, fires, "", "").document for fires in (True, False)]
     assert [(each["entity_id"], each["message_type"]) for each in found] == [
         ("helen/db-1/disk", "CRITICAL"), ("helen/db-1/disk", "RECOVERY"),
@@ -97,7 +97,7 @@ def test_splunk_on_call() -> None:
     ],
 )  # fmt: skip
 def test_how_bad_it_is(status: str, severity: str, priority: str, kind: str) -> None:
-    """In the words of each service; a check whose state is not known is worse than a warning."""
+    """Each service gets its own word for a status; an unknown state is worse than a warning."""
     given = evolve(FIRES, status=status)
     assert pagerduty(given, True, "", "k").document["payload"]["severity"] == severity
     assert opsgenie(given, True, "", "k").document["priority"] == priority
@@ -105,7 +105,7 @@ def test_how_bad_it_is(status: str, severity: str, priority: str, kind: str) -> 
 
 
 def test_the_key_stays_while_all_else_changes() -> None:
-    """Severity, labels, summary, times and the place of the decision in the history."""
+    """The key does not change with severity, labels, summary, times and the place of the decision in the history."""
     later = evolve(
         FIRES, number=99, at=WALL + 9, status="warning", what="changed", labels={"a": "b"}, summary="x", began=WALL + 5
     )
@@ -131,7 +131,7 @@ NAMES = st.text("abc-._:/ ", min_size=1, max_size=300)
 
 @given(agent=NAMES, check=NAMES, summary=TEXT, why=TEXT, status=st.sampled_from(["ok", "critical", "stale"]))
 def test_what_any_text_becomes(agent: str, check: str, summary: str, why: str, status: str) -> None:
-    """Within the lengths of each service, printable where it is one line, and JSON in UTF-8."""
+    """An event stays within the lengths of each service, is printable where it is one line, and is JSON in UTF-8."""
     hostile = evolve(FIRES, agent=agent, check=check, summary=summary, why=why, status=status)
     key = incident_key(hostile)
     assert 0 < len(key) <= MAX_KEY and key.isprintable()

@@ -1,4 +1,4 @@
-"""One SMTP session step by step, against a server object that answers as it is told."""
+"""Tests one SMTP session step by step, against a server object that answers as it is told."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_a_mail_without_tls(stage: Stage) -> None:
 
 
 def test_starttls_comes_before_the_password(stage: Stage) -> None:
-    """With the authorities of the settings."""
+    """STARTTLS is done before the password is sent, with the authorities of the settings."""
     assert stage.ran(evolve(PLAIN, tls="starttls", ca="/ca"), "u", "p") == "ok 250 kept"
     assert stage.did[:3] == [("STARTTLS", "context /ca"), ("AUTH", "u", "p"), ("EHLO",)]
     assert (stage.made[0][0], stage.session._socket) == ("SMTP", "second socket")
@@ -161,7 +161,7 @@ def test_answers(stage: Stage, answers: dict[str, Any], said: str) -> None:
 
 
 def test_a_session_that_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its socket is shut, which ends its thread; what comes of it later is passed over."""
+    """A session that is given up shuts its socket, which ends its thread; a later outcome is passed over."""
     shut: list[int] = []
 
     class Open:
@@ -182,7 +182,7 @@ def test_a_session_that_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_only_one_outcome() -> None:
-    """The first."""
+    """The first outcome of a session counts, and no other."""
     session, got = _Session(Reactor(), Mail(PLAIN, b""), 1.0), list[Any]()
     session._done.addCallback(got.append)
     session._fire("first")
@@ -200,7 +200,7 @@ def test_words_of_a_server() -> None:
 
 
 def test_an_authority_that_cannot_be_read() -> None:
-    """The path, and why."""
+    """Such an authority is told by its path and the reason."""
     with pytest.raises(SendFailed, match=r"^the authority /nowhere can't be read: "):
         _context("/nowhere")
     assert _context(None).verify_mode is ssl.CERT_REQUIRED

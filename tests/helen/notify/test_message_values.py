@@ -1,4 +1,4 @@
-"""Alerts and messages as values, as texts for people, and in the shapes that receivers get."""
+"""Tests alerts and messages as values, as texts for people, and in the shapes that receivers get."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def message(*alerts: Alert, **more: Any) -> Message:
     ("flapping-ended", "ok", False, "ok"), ("flapping-ended", "warning", True, "warning"),
 ])  # fmt: skip
 def test_the_alert_of_a_decision(what: str, status: str, firing: bool, severity: str) -> None:
-    """A check that flaps is a warning at least; what is closed fires no more, whatever its status was."""
+    """A check that flaps is a warning at least; a closed alert fires no more, whatever its status was."""
     decision = {"status": status, "what": what, "at": WALL + 3.0, "why": "so"}
     notes = CheckNotes("https://r", "ops", "be careful")
     made = alert_of("web-1", "disk", 7, decision, {"site": "x", "agent": "liar"}, "99 % used", notes)
@@ -77,7 +77,7 @@ def test_the_usual_alert_and_message() -> None:
 
 @given(st.booleans(), st.booleans(), st.integers(0, 9), st.booleans())
 def test_a_message_goes_through_json(first: bool, second: bool, truncated: int, is_test: bool) -> None:
-    """Alerts, what is new of them, and all else."""
+    """A message comes back from JSON with its alerts, the fresh ones of them, and all else."""
     alerts = (evolve(FIRES, firing=first, notes="n"), evolve(OVER, firing=second, owner="o", runbook="r"))
     sent = message(*alerts, fresh=frozenset(("web-1/disk",) if first else ()), truncated=truncated, test=is_test)
     assert Message.from_json(json.loads(json.dumps(sent.to_json()))) == sent
@@ -86,7 +86,7 @@ def test_a_message_goes_through_json(first: bool, second: bool, truncated: int, 
 
 
 def test_an_id_is_of_the_group_and_the_time() -> None:
-    """32 hex digits, the same for the same, whatever the process."""
+    """An id is 32 hex digits, the same for the same group and time in each process."""
     assert message_id("g", 1.5) == "a4057bfb465030470fc0de08165fd7f1"
     assert len({message_id("g", 1.5), message_id("g", 1.25), message_id("h", 1.5)}) == 3
 
@@ -110,12 +110,12 @@ def test_an_id_is_of_the_group_and_the_time() -> None:
     (message(alert("a/c\r\nBcc: x@y")), "[FIRING 1] a/c\\r\\nBcc: x@y CRITICAL"),
 ])  # fmt: skip
 def test_a_subject(given: Message, subject: str) -> None:
-    """How many fire, those that are not shown included; the newest first, then those that fire; three by name."""
+    """A subject counts all that fire, also those not shown, and names three: the newest first, then those that fire."""
     assert subject_line(given) == subject
 
 
 def test_a_subject_has_two_hundred_characters_at_most() -> None:
-    """Whatever a check is called."""
+    """A subject has 200 characters at most, with any name of a check."""
     subject = subject_line(message(alert("a/" + "c" * 300)))
     assert (len(subject), subject[-3:]) == (200, "ccc")
 
@@ -124,7 +124,7 @@ FOOT = "-- \nHelen. Rule night, grouped by site=y. Why: helen explain web-1/disk
 
 
 def test_the_lines_of_a_text() -> None:
-    """Each alert with its summary, reason and begin, what people should know, and where to look; then the rule."""
+    """A text has each alert with its summary, reason and begin, notes for people, and where to look; then the rule."""
     noted = evolve(FIRES, owner="ops", runbook="https://r", notes="first\nsecond")
     assert list(lines(message(noted, OVER, fresh=frozenset(("web-1/disk",))), "http://helen")) == [
         "CRITICAL  web-1/disk", "    words", "    problem: so it is", "    since 2027-01-15 08:00:00 UTC",
@@ -137,7 +137,7 @@ def test_the_lines_of_a_text() -> None:
 
 
 def test_without_a_link_or_a_group() -> None:
-    """No URL of ours, no line of it; grouped by nothing; a test leads nowhere."""
+    """A text without a URL of ours has no line of it; a group by nothing says so; a test leads nowhere."""
     plain = evolve(message(FIRES), by={}, fresh=frozenset())
     assert next(iter(lines(plain, ""))) == "CRITICAL  web-1/disk (as before)"
     assert list(lines(plain, ""))[4:] == [
@@ -202,7 +202,7 @@ def test_parts_of_documents() -> None:
 
 
 def test_fingerprints() -> None:
-    """16 hex digits of the labels, in whatever order they come."""
+    """A fingerprint is 16 hex digits of the labels, in whatever order they come."""
     first = fingerprint({"a": "1", "b": "2"})
     assert (len(first), first) == (16, fingerprint({"b": "2", "a": "1"}))
     assert (
@@ -211,7 +211,7 @@ def test_fingerprints() -> None:
 
 
 def test_the_webhook_of_alertmanager() -> None:
-    """Version 4: what all alerts share, the group, and each alert with when it ended."""
+    """The webhook of version 4 has what all alerts share, the group, and each alert with when it ended."""
     hook = webhook_v4(message(FIRES, OVER, truncated=4), "http://helen")
     assert {name: hook[name] for name in hook if name != "alerts"} == {
         "receiver": "hook", "status": "firing", "groupLabels": {"site": "y"}, "externalURL": "http://helen",
@@ -227,7 +227,7 @@ def test_the_webhook_of_alertmanager() -> None:
 
 
 def test_what_all_have() -> None:
-    """Names with the same value everywhere; of nothing, nothing."""
+    """Names with the same value everywhere are common; of no alerts there are none."""
     assert _common([]) == {}
     assert _common([{"a": "1", "b": "2"}, {"a": "1", "b": "3"}, {"a": "1"}]) == {"a": "1"}
     assert _common([{"a": "1"}, {}]) == {}
@@ -254,7 +254,7 @@ def test_the_api_of_alertmanager() -> None:
     (message(evolve(FIRES, status="unknown")), "failure"),
 ])  # fmt: skip
 def test_how_bad_it_is_for_apprise(given: Message, kind: str) -> None:
-    """By what still fires."""
+    """The type for Apprise follows from the alerts that still fire."""
     found = title_and_text(given, "")
     assert (found["type"], found["title"]) == (kind, subject_line(given))
     assert found["body"] == "\n".join(lines(given, ""))

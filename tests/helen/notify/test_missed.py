@@ -1,4 +1,4 @@
-"""Decisions of the history after a cursor: which records are one, and in which order they are taken up."""
+"""Tests decisions of the history after a cursor: which records are one, and in which order they are taken up."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def open_one(at: int, kind: str = "decision", agent: str | None = "a", check: st
     ("decision", "a", None, False),
 ])  # fmt: skip
 def test_a_decision(kind: str, agent: str | None, check: str | None, is_one: bool) -> None:
-    """One of the evaluator about a check; nothing else."""
+    """A record is a decision if the evaluator wrote it about a check, and nothing else is one."""
     assert (decision_of(open_one(7, kind, agent, check)) == StoredDecision(7, "a", "c", b"open 7")) is is_one
 
 
 def test_those_after_the_cursor_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are of closed segments and of recovered records; one that is in both counts once, as it was recovered."""
+    """Missed decisions are those of closed segments and recovered records; one that is in both counts once."""
     asked: list[Any] = []
     closed = [past(12), past(6), past(7, "notice"), past(8, agent=None), past(9, check=None)]
     monkeypatch.setattr(missed_module, "changes_since", lambda *args: asked.append(args) or closed)

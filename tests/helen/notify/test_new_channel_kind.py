@@ -57,7 +57,7 @@ def _row(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_its_settings_are_read_with_all_others() -> None:
-    """Its faults stand among those of the file; common settings are there without a line of its own."""
+    """The faults of a new kind stand among those of the file; common settings need no line of its own."""
     channel = read(FILE + 'rate = "5/1h"\n').channels["x"]
     assert (channel.timeout, channel.rate) == (60.0, (5, 3_600.0))
     with pytest.raises(NotificationsError) as caught:
@@ -73,14 +73,14 @@ def test_its_settings_are_read_with_all_others() -> None:
 
 
 def test_it_is_shown_without_secrets() -> None:
-    """With its type, as the API and the command line show each channel."""
+    """A channel of a new kind is shown with its type, as the API and the command line show each channel."""
     assert read(FILE).channels["x"].show() == {
         "name": "x", "timeout": 60.0, "rate": None, "type": "pigeon", "host": "roof", "ring": "(env PIGEON_RING)",
     }  # fmt: skip
 
 
 def test_it_sends() -> None:
-    """Its answer and its failure come back with secrets masked."""
+    """The answer and the failure of a new kind come back with secrets masked."""
     pump, a = Pump(), alert("a/c")
     message = Message("id1", "g", "x", "route", {}, WALL, (a,), frozenset((a.key,)))
     try:

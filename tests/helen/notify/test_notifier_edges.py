@@ -1,4 +1,4 @@
-"""The notifier at its edges: what is committed and when, which looks it takes, and the words of each notice."""
+"""Tests the notifier at its edges: what is committed and when, which looks it takes, and the words of each notice."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_without_a_word_of_a_step_there_was_none(life: Life) -> None:
 
 
 def test_a_start_after_a_step_of_the_clock_stores_the_moved_times(life: Life) -> None:
-    """So that a kill right after it moves nothing twice."""
+    """The moved times are stored at the start, so that a kill right after it moves nothing twice."""
     life.decide()
     life.notifier.stop()
     life.store.db.close()
@@ -110,7 +110,7 @@ def test_what_comes_during_a_commit_goes_into_the_next_one(life: Life) -> None:
 
 
 def test_a_channel_that_was_told_and_is_gone_leaves_the_store(life: Life) -> None:
-    """Without a word, since nothing of it was still to be said."""
+    """Such a channel leaves without a word, since nothing of it was still to be told."""
     life.decide()
     life.sit(11)
     assert len(stored_due(life)) == 1
@@ -131,7 +131,7 @@ def test_what_is_held_back_is_stored_as_held_back(life: Life) -> None:
 
 
 def test_a_store_that_fails_is_tried_again_after_a_second(life: Life) -> None:
-    """Until it takes the batch; a stop ends that."""
+    """The commit is tried again until the store takes the batch; a stop ends that."""
     life.store.broken = True
     life.decide()
     assert timers(life) == [1.0, 10.0]
@@ -160,7 +160,7 @@ def test_a_store_that_closes_during_the_start(tmp_path: Path) -> None:
 
 
 def test_decisions_before_the_start_is_done_are_taken_up_then(life: Life) -> None:
-    """After those that were missed; what has a place that is taken already counts once."""
+    """Early decisions come after those that were missed; one whose place is taken already counts once."""
     life.store.db.close()
     missed: Deferred[Any] = Deferred()
     next_one = Life(life.folder, life.clock, starts=False)
@@ -186,7 +186,7 @@ def test_after_a_stop_nothing_happens(life: Life) -> None:
 
 
 def test_a_stop_waits_for_the_last_commit(life: Life) -> None:
-    """And begins no further one."""
+    """A stop waits for the last commit, and begins no further one."""
     life.store.held = []
     life.decide()
     life.decide("b/c")
@@ -235,7 +235,7 @@ def test_the_next_look_is_when_something_is_due_and_within_an_hour(life: Life) -
 
 
 def test_looks_for_old_rows_once_an_hour(life: Life) -> None:
-    """At the first work of a start, and not again before an hour is over."""
+    """The notifier looks for old rows at the first work of a start, and not again before an hour is over."""
     assert life.store.calls.count("prune") == 1
     for seconds, looks in ((3_599.0, 1), (1.0, 2), (3_599.5, 2), (0.5, 3)):
         life.clock.advance(seconds)
@@ -248,7 +248,7 @@ def test_looks_for_old_rows_once_an_hour(life: Life) -> None:
 
 @pytest.mark.parametrize(("stepped", "slept"), [(300.0, 0.0), (0.0, 300.0), (-2.0, 50.0)])
 def test_a_jump_moves_what_waits_and_is_stored(life: Life, stepped: float, slept: float) -> None:
-    """Groups by both, further attempts by the step alone; at once, and by a commit of its own."""
+    """Groups move by the step and the sleep, further attempts by the step alone; a commit of its own stores that."""
     life.answer = SendFailed("no")
     life.decide("x/c")
     life.sit(10.5)
@@ -266,7 +266,7 @@ def test_a_jump_moves_what_waits_and_is_stored(life: Life, stepped: float, slept
 
 
 def test_the_times_of_a_mirror() -> None:
-    """At once, a second apart, and each minute again."""
+    """A mirror is told at once, a second apart, and each minute again."""
     assert Timing(wait=0.0, interval=1.0, repeat=60.0) == API_TIMING
 
 
@@ -295,7 +295,7 @@ def test_the_words_of_notices(life: Life) -> None:
 
 
 def test_why_nobody_is_told(life: Life) -> None:
-    """No rule, no file, or an end of what nobody was told."""
+    """Nobody is told if there is no rule, no file, or an end of what nobody was told, and the reason is written."""
     life.labels = {"site": "none"}
     life.decide()
     life.decide(what="recovery", status="ok")
@@ -311,7 +311,7 @@ def test_why_nobody_is_told(life: Life) -> None:
 
 
 def test_repeats_are_no_news_but_an_end_of_tries_is(life: Life) -> None:
-    """That a repeat is given up is written at each alert of it."""
+    """A repeat that is given up is written at each alert of it."""
     life.decide("a/c")
     life.sit(11)
     life.answer = SendFailed("gone")
@@ -323,7 +323,7 @@ def test_repeats_are_no_news_but_an_end_of_tries_is(life: Life) -> None:
 
 
 def test_muted_words(life: Life) -> None:
-    """Why it waits is that Helen is muted, not a time that does not count."""
+    """A muted Helen is the reason for which an alert waits, and not a time that does not count."""
     life.notifier.is_muted = True
     life.decide("a/c")
     life.decide("a/c", "recovery", "ok")
@@ -348,7 +348,7 @@ def test_a_history_that_takes_nothing_stops_nobody(life: Life) -> None:
 
 
 def test_a_fault_of_our_own_ends_no_commits(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is logged, and the next batch is committed."""
+    """A fault of our own is logged, and the next batch is committed."""
     faults: list[Any] = []
     monkeypatch.setattr(Notifier, "log", SimpleNamespace(failure=lambda _, failure: faults.append(failure.value)))
     with monkeypatch.context() as patched:
@@ -360,7 +360,9 @@ def test_a_fault_of_our_own_ends_no_commits(life: Life, monkeypatch: pytest.Monk
 
 
 def test_a_mirror_knows_labels_and_is_never_spared(life: Life) -> None:
-    """Other channels hear nothing again of what somebody deals with; one that is not there knows nothing."""
+    """A mirror is told of handled alerts; other channels are not told them again, and a channel that is gone knows
+    nothing.
+    """
     life.notifier._is_handled = lambda agent, check: (agent, check) == ("a", "c")
     names = ("hook", "am", "gone")
     assert [life.notifier._knows_labels(name) for name in names] == [False, True, False]
@@ -372,7 +374,7 @@ def test_a_mirror_knows_labels_and_is_never_spared(life: Life) -> None:
     ("head", "url"), [("", ""), ('external_url = "http://helen.example:4167/"', "http://helen.example:4167")]
 )
 def test_links_lead_where_the_file_says(life: Life, head: str, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a file, or without a word of it there, they lead nowhere."""
+    """Links lead to the URL of the file; without a file, or without a word of it there, they lead nowhere."""
     given: list[Any] = []
     monkeypatch.setattr("helen.notify.notifier.send", lambda *args: given.append(args))
     write(life, head + FILE)

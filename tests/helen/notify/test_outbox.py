@@ -1,4 +1,4 @@
-"""Outbox and notifier on a real database under a clock: tries, restarts, what is given up, and reasons."""
+"""Tests outbox and notifier on a real database under a clock: tries, restarts, what is given up, and reasons."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ channels = ["pager", "hook"]
 
 
 def test_an_incident_is_a_message_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the rule groups by, from begin to end, while its severity and its labels change."""
+    """An incident has a message from begin to end, whatever the rule groups by, while severity and labels change."""
     monkeypatch.setattr("helen.files.watched_file.deferToThread", maybeDeferred)
     (tmp_path / "notifications.toml").write_text(PAGER)
     life = Life(tmp_path, Clock())
@@ -54,7 +54,9 @@ def test_an_incident_is_a_message_of_its_own(tmp_path: Path, monkeypatch: pytest
 
 
 def test_a_decision_becomes_a_message_and_every_step_a_record(life: Life) -> None:
-    """Grouped when it is decided, sent when the remote has taken it; what is held back by judgement is none of ours."""
+    """A decision is grouped at once, and sent when the remote has taken it; one held back by judgement makes no
+    message.
+    """
     life.decide(action="hold")
     life.decide()
     life.sit(20)
@@ -92,7 +94,7 @@ def test_a_kill_before_the_wait_is_over(life: Life) -> None:
 
 
 def test_a_kill_while_it_is_under_way(life: Life) -> None:
-    """It is sent once more under the same id, by which a receiver knows it."""
+    """The message is sent once more under the same id, by which a receiver knows it."""
     life.answer = None
     life.decide()
     life.sit(11)
@@ -152,7 +154,7 @@ def test_what_happens_while_a_receiver_is_down_comes_in_one_message(life: Life) 
 
 
 def test_a_time_that_the_remote_names_is_kept(life: Life) -> None:
-    """Retry-After is longer than our own wait."""
+    """A Retry-After that is longer than our own wait is kept."""
     life.answer = SendFailed("429 slow down", 120.0)
     life.decide()
     life.sit(140)
@@ -160,7 +162,7 @@ def test_a_time_that_the_remote_names_is_kept(life: Life) -> None:
 
 
 def test_one_channel_takes_so_many_at_once(life: Life) -> None:
-    """The others wait for their turn."""
+    """One channel has at most AT_ONCE messages under way, and the others wait for their turn."""
     life.answer = None
     for number in range(AT_ONCE + 2):
         life.decide(f"a{number}/c")
@@ -218,7 +220,7 @@ def test_a_channel_that_is_taken_away(life: Life) -> None:
 
 
 def test_a_stop_breaks_off_what_is_under_way(life: Life) -> None:
-    """Without waiting for it, and without counting it as a try."""
+    """A stop does not wait for what is under way, and does not count it as a try."""
     life.answer = None
     life.decide()
     life.sit(11)
@@ -239,13 +241,13 @@ def test_what_was_sent_is_remembered_for_a_day(life: Life) -> None:
 
 
 def test_backoff() -> None:
-    """Doubled, bounded, spread by a quarter both ways."""
+    """The wait is doubled, bounded, and spread by a quarter both ways."""
     assert [backoff(tries, 0.5) for tries in (1, 2, 3, 30)] == [FIRST_RETRY, 10.0, 20.0, LONGEST_RETRY]
     assert [backoff(1, chance) for chance in (0.0, 1.0)] == [3.75, 6.25]
 
 
 def test_the_same_message_is_there_once(life: Life) -> None:
-    """Its id is the key."""
+    """A message is stored once, as its id is the key."""
     life.answer = None
     life.decide()
     life.sit(11)
@@ -265,7 +267,9 @@ LATER = FILE.replace('match = "site=am"', 'match = "site=x"')
 
 @pytest.mark.parametrize("restarts", [False, True])
 def test_an_alertmanager_that_is_added_later_hears_of_the_past(life: Life, restarts: bool, tmp_path: Path) -> None:
-    """Once, and of its end; other channels hear nothing again. (J15)"""
+    """Such an Alertmanager is told of open problems once, and of their end; other channels are told nothing again.
+    (J15)
+    """
     life.labels["site"] = "none"
     for name in ("a/c", "b/c"):
         life.decide(name)
@@ -295,7 +299,7 @@ def test_an_alertmanager_that_is_added_later_hears_of_the_past(life: Life, resta
 
 
 def test_a_webhook_that_is_added_later_hears_of_news_alone(life: Life, tmp_path: Path) -> None:
-    """It tells people, and they were told. (J15)"""
+    """A new webhook is told no open problems: it tells people, and they were told. (J15)"""
     life.labels["site"] = "none"
     life.decide("a/c")
     life.labels["site"] = "x"

@@ -1,4 +1,4 @@
-"""The outbox by itself: its counts, times and limits at their edges, on a real database under a clock."""
+"""Tests the outbox by itself: its counts, times and limits at their edges, on a real database under a clock."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Box:
         return answer
 
     def give(self, *messages: Message) -> None:
-        """Into the store and then into the outbox, as the notifier does it."""
+        """Put messages into the store and then into the outbox, as the notifier does it."""
         for each in messages:
             self.outbox.expect(each)
         rows.commit(self.store.db, 1, Changed({}, {}), messages)
@@ -80,7 +80,7 @@ def refusing(text: str = "no", retry_after: float | None = None) -> Callable[[Me
 ])  # fmt: skip
 @pytest.mark.parametrize(("chance", "factor"), [(0.0, 0.75), (0.25, 0.875), (0.5, 1.0), (1.0, 1.25)])
 def test_backoff(tries: int, longest: float, seconds: float, chance: float, factor: float) -> None:
-    """Doubled with each try up to the longest, and spread by a quarter both ways."""
+    """The wait is doubled with each try up to the longest, and spread by a quarter both ways."""
     assert backoff(tries, chance, longest) == seconds * factor
 
 
@@ -95,7 +95,7 @@ def test_a_mirror_is_tried_each_minute(box: Box, channel: str, gaps: list[int]) 
 
 
 def test_a_channel_that_is_gone_is_tried_by_the_usual_times(box: Box) -> None:
-    """It may come back; that it is not there is the reason."""
+    """A channel that is gone may come back, so its message is tried again with that reason."""
     box.give(message(channel="gone"))
     assert box.told == [("failed", "m1", 1, "notifications.toml has no such channel")]
     assert (box.row()["due"], box.row()["tries"]) == (WALL + 5.0, 1)
@@ -106,14 +106,14 @@ def test_a_channel_that_is_gone_is_tried_by_the_usual_times(box: Box) -> None:
 
 @pytest.mark.parametrize(("retry_after", "due"), [(None, 5.0), (0.0, 5.0), (4.9, 5.0), (5.5, 5.5), (3_600.0, 3_600.0)])
 def test_the_longer_of_two_times(box: Box, retry_after: float | None, due: float) -> None:
-    """Our own, and the one that the remote names."""
+    """The longer of our own wait and the remote's counts."""
     box.answer = refusing("slow", retry_after)
     box.give(message())
     assert (box.row()["due"] - WALL, box.row()["error"]) == (pytest.approx(due), "slow")
 
 
 def test_the_next_look_is_when_the_first_of_them_is_due(box: Box) -> None:
-    """And within a quarter of an hour at most."""
+    """The next look is when the first message is due, and within a quarter of an hour at most."""
     box.answer = refusing("slow", 2_000.0)
     box.give(message("m1", "g1"))
     box.clock.advance(0.0)
@@ -129,7 +129,7 @@ def test_the_next_look_is_when_the_first_of_them_is_due(box: Box) -> None:
 
 
 def test_a_message_is_tried_at_its_time_and_not_before(box: Box) -> None:
-    """Exactly then."""
+    """A message is tried exactly at its time."""
     box.answer = refusing()
     box.give(message())
     box.clock.advance(4.5)
@@ -140,7 +140,7 @@ def test_a_message_is_tried_at_its_time_and_not_before(box: Box) -> None:
 
 
 def test_messages_of_before_wait_no_longer_than_a_retry_may(tmp_path: Path) -> None:
-    """They were stored by a clock that was ahead; those that are due sooner keep their time."""
+    """Messages that were stored by a clock that was ahead wait the longest retry at most; others keep their time."""
     box = Box(tmp_path)
     waiting = [Waiting(f"m{due}", f"g{due}", "hook", 3, WALL + due) for due in (1_000, 1_125, 1_126, 99_999)]
     box.outbox.load(waiting, 7)
@@ -149,7 +149,7 @@ def test_messages_of_before_wait_no_longer_than_a_retry_may(tmp_path: Path) -> N
 
 
 def test_a_step_of_the_clock_moves_further_attempts(box: Box) -> None:
-    """By as much, each of them."""
+    """A step moves each further attempt by as much."""
     box.answer = refusing()
     box.give(message("m1", "g1"), message("m2", "g2"))
     box.outbox.move(-3.0)
@@ -173,7 +173,7 @@ def test_full(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_group_is_busy_from_the_making_of_its_message_to_its_delivery(box: Box) -> None:
-    """Before it is in the store as well, and while it waits for another try."""
+    """A group is busy before its message is in the store as well, and while it waits for another try."""
     assert not box.outbox.is_busy("g")
     box.answer = refusing()
     box.outbox.expect(message())
@@ -188,7 +188,7 @@ def test_a_group_is_busy_from_the_making_of_its_message_to_its_delivery(box: Box
 
 
 def test_each_channel_has_so_many_at_once(box: Box) -> None:
-    """One that hangs holds up no other; each that ends lets one more begin."""
+    """A channel that hangs holds up no other; each try that ends lets one more begin."""
     hanging: list[Deferred[Accepted]] = []
 
     def hang(each: Message) -> Deferred[Accepted]:
@@ -208,7 +208,7 @@ def test_each_channel_has_so_many_at_once(box: Box) -> None:
 
 
 def test_what_is_held_is_not_tried(tmp_path: Path) -> None:
-    """Neither at the start, nor what comes later."""
+    """A held outbox tries neither the messages of the start nor later ones."""
     box = Box(tmp_path)
     box.outbox.load([], 0, is_held=True)
     box.give(message())
@@ -220,7 +220,7 @@ def test_what_is_held_is_not_tried(tmp_path: Path) -> None:
 
 
 def test_sent(box: Box) -> None:
-    """Its row stays without content, for the channel's rate."""
+    """A sent message's row stays without content, for the channel's rate."""
     box.give(message())
     assert (box.told, box.outbox.counts, len(box.outbox)) == ([("sent", "m1", 1, "fine")], {("hook", "sent"): 1}, 0)
     found = box.store.db.execute("SELECT state, tries, done, error, document FROM outbox").fetchall()
@@ -253,7 +253,7 @@ def test_a_message_that_is_no_longer_there(box: Box) -> None:
 
 
 def test_a_store_that_fails_costs_a_try(box: Box) -> None:
-    """It is kept for later in memory, as its row is in the store."""
+    """A message that the store can't read waits longer in memory, and its row stays in the store."""
     box.outbox.load([Waiting("m1", "g", "hook", 2, WALL)], 0, is_held=True)
     rows.commit(box.store.db, 1, Changed({}, {}), [message()])
     box.store.broken = True
@@ -268,7 +268,7 @@ def test_a_store_that_fails_costs_a_try(box: Box) -> None:
 
 
 def test_a_stop_breaks_off_what_is_under_way(box: Box) -> None:
-    """It is no failure, and nothing of it is written."""
+    """A stop is no failure of what is under way, and nothing of it is written."""
     ended: list[str] = []
     box.answer = lambda each: Deferred(lambda _: ended.append(each.id))
     box.give(message("m1", "g1"), message("m2", "g2"))
@@ -287,13 +287,13 @@ def test_an_attempt_that_is_under_way_is_not_begun_twice(box: Box) -> None:
 
 
 def test_it_counts_nothing_at_first(box: Box) -> None:
-    """Neither messages nor faults."""
+    """A new outbox counts neither messages nor faults."""
     outbox = box.outbox
     assert (len(outbox), outbox.dead, outbox.last_error, outbox.counts, outbox.is_full) == (0, 0, None, {}, False)
 
 
 def test_waiting_rows_are_as_they_were_stored(box: Box) -> None:
-    """In the order in which they were made, whatever their ids."""
+    """Waiting rows come in the order in which they were made, whatever their ids."""
     rows.commit(box.store.db, 1, Changed({}, {}), [message("z", "g1", at=3.0), message("b", "g2"), message("k", "g3")])
     rows.failed(box.store.db, "b", 2, WALL + 9.0, "no")
     assert rows.waiting(box.store.db) == (

@@ -1,4 +1,4 @@
-"""Our channels against what they are for: Debian's Alertmanager and amtool, a mail server of Debian, Apprise."""
+"""Tests our channels against what they are for: Debian's Alertmanager and amtool, a mail server of Debian, Apprise."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_alertmanager_takes_re_sends_and_ends(pump: Pump, alertmanager: Peer) ->
 
 
 def test_rsyslog_reads_each_part(pump: Pump, tmp_path: Path) -> None:
-    """Priority, names, event, text, and the fields by their names without our escapes."""
+    """rsyslog reads priority, names, event, text, and the fields by their names without our escapes."""
     peer = a_log_server(tmp_path)
     try:
         fires = evolve(alert("a/disk"), owner='the "storage" team]', why="1 \\ 2")

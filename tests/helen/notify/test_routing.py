@@ -27,7 +27,7 @@ def test_matchers(text: str, labels: dict[str, str], holds: bool) -> None:
 
 @pytest.mark.parametrize("text", ["", "role", "=x", "1role=x", "ro le=x", "role~=x", "!=x"])
 def test_what_is_no_matcher(text: str) -> None:
-    """A sentence that says how to write one."""
+    """A text that is no matcher is refused with a sentence that says how to write one."""
     with pytest.raises(ValueError, match="is no matcher: write"):
         read_matcher(text)
 
@@ -81,7 +81,9 @@ def test_the_walk(labels: dict[str, str], visited: list[str], channels: list[str
 
 
 def test_why_is_said_of_each_rule() -> None:
-    """The matcher that failed and what the label was; that an earlier rule took it; that no channel is named."""
+    """A rule's reason is the matcher that failed and the label, an earlier rule that took it, or that it names no
+    channel.
+    """
     routed = route(read(CONFIG).route, {"severity": "critical", "role": "db1", "site": "test"})
     assert [each.why for each in routed.visited] == [
         "it has no matchers; a rule below took it", "severity=critical", "role=db*",
@@ -91,7 +93,7 @@ def test_why_is_said_of_each_rule() -> None:
 
 
 def test_a_channel_is_told_once() -> None:
-    """By the first rule that named it, with that rule's groups and times; what a rule doesn't say is from above."""
+    """A channel has the groups and times of the first rule that named it; a rule takes missing ones from above."""
     routed = route(read(CONFIG).route, {"severity": "critical", "role": "db1", "site": "x"})
     by_channel = {each.channel: each for each in routed.destinations}
     assert by_channel["page"].by == (("site", "x"),)

@@ -1,4 +1,4 @@
-"""The tree of rules in words: the usual times, how a matcher is read and written, and each verdict."""
+"""Tests the tree of rules in words: the usual times, how a matcher is read and written, and each verdict."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ DAY, NIGHT = Timing(1.0, 2.0, 3.0), Timing(4.0, 5.0, 6.0)
 
 
 def test_the_usual_times() -> None:
-    """10 s from the first change, a minute between two messages of a group, a repeat after four hours."""
+    """The usual wait is 10 s from the first change, a minute between two messages, and four hours for a repeat."""
     assert Timing() == Timing(wait=10.0, interval=60.0, repeat=14_400.0)
     assert Rule("route").group_by == ("agent",)
 
@@ -31,13 +31,13 @@ def test_a_matcher(text: str, written: str, holds: dict[str, str], fails: dict[s
 
 @pytest.mark.parametrize("text", ["", "role", "=x", "1a=x", "role~x"])
 def test_no_matcher(text: str) -> None:
-    """The sentence shows how one is written."""
+    """A text that is no matcher is refused with a sentence that shows how one is written."""
     with pytest.raises(ValueError, match='is no matcher: write "label=value", "label!=value"'):
         read_matcher(text)
 
 
 def test_verdicts() -> None:
-    """Each rule that was looked at or passed over, with its depth, in the order of the file."""
+    """A verdict names each rule that was looked at or passed over, with its depth, in the order of the file."""
     tree = Rule("route", (), ("mail",), below=(
         Rule("route.1", (read_matcher("role=db"),), ("dba",)),
         Rule("route.2", (read_matcher("role=web"),), ("web",), ("site",), DAY, True, (

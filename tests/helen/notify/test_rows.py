@@ -33,7 +33,7 @@ def test_messages_of_the_last_day_count_for_the_limits(db: sqlite3.Connection) -
 
 
 def test_a_young_store_has_no_place(db: sqlite3.Connection) -> None:
-    """Without a cursor decisions count from the start on; with one from there."""
+    """Decisions count from the start on without a cursor, and else from the cursor."""
     assert rows.load(db, NOW).cursor is None
     rows.commit(db, 7, Changed({}, {}), ())
     assert rows.load(db, NOW).cursor == 7

@@ -1,4 +1,4 @@
-"""Rows of the outbox: what each step leaves of a message, what is kept and for how long, and pages of a listing."""
+"""Tests rows of the outbox: what each step leaves of a message, what is kept and for how long, and pages."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def put(db: sqlite3.Connection, *ids: str, at: float = 0.0) -> None:
 
 
 def test_everything_comes_back_at_the_next_start(db: sqlite3.Connection) -> None:
-    """The cursor, the last file, groups with their alerts, messages that wait, and how many were given up."""
+    """A start loads the cursor, the last file, groups with alerts, waiting messages, and how many were given up."""
     group = Group("hook", "r", (("site", "x"),), Timing(1.0, 2.0, 3.0), False, due=WALL + 9.0)
     entries: dict[tuple[str, str], Entry | None] = {
         (group.key, "a/c"): Entry(alert("a/c"), True, False),
@@ -114,13 +114,13 @@ def test_pages_of_a_listing(db: sqlite3.Connection) -> None:
 
 
 def test_a_page_has_two_hundred(db: sqlite3.Connection) -> None:
-    """Unless less is asked for."""
+    """A page has two hundred rows, unless less is asked for."""
     put(db, *(f"m{at}" for at in range(201)))
     assert [len(rows.listed(db)), len(rows.listed(db, limit=7)), len(rows.listed(db, after=200))] == [200, 7, 1]
 
 
 def test_what_was_sent_goes_after_a_day(db: sqlite3.Connection) -> None:
-    """Not sooner, and nothing that still waits or was given up, however old."""
+    """A sent message goes after a day, and nothing that still waits or was given up, however old."""
     for id, age in (("old", 0.5), ("edge", 0.0), ("young", -0.5)):
         put(db, id, f"{id} waits", f"{id} dead", at=-KEPT_SENT - age)
         rows.sent(db, id, WALL, 1)

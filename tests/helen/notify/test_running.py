@@ -1,4 +1,4 @@
-"""A real Helen, agent and receivers: from a check's word to what people get, over a kill and by commands."""
+"""Tests a real Helen, agent and receivers: from a check's word to what people get, over a kill and by commands."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Stage:
         return str(done.output)
 
     def hooked(self) -> list[tuple[str, str, str]]:
-        """(status, what, id) of each message about `word`."""
+        """Return (status, what, id) of each message about `word`."""
         return [
             (document["status"], alert["what"], document["id"])
             for document in self.receiver.documents()
@@ -116,7 +116,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 
 
 def test_without_a_file_nobody_is_told_and_it_is_said(stage: Stage) -> None:
-    """In the status, and of each alert."""
+    """The status and each alert tell that nobody is told without a file."""
     stage.assign("critical")
     wait_until(lambda: any("nobody was told" in text for text in stage.explained()), "word about it")
     assert "nobody was told: there is no notifications.toml" in " ".join(stage.explained())
@@ -140,7 +140,7 @@ def test_a_file_that_is_saved_counts(stage: Stage) -> None:
 
 
 def test_a_test_that_fails_shows_the_words_of_the_remote(stage: Stage) -> None:
-    """And what it says of our secret is masked."""
+    """A failed test shows the words of the remote, and masks our secret in them."""
     stage.receiver.answers = [(403, {}, f"no {SECRET}\x1b[2J here".encode()), (200, {}, b"taken")]
     assert stage.command("notify", "test", "hook", fails=1).endswith("FAILED: 403 Forbidden: no **** [2J here\n")
     assert "no channel is called 'x': hook, mail, page" in stage.command("notify", "test", "x", fails=3)

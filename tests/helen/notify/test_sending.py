@@ -1,4 +1,4 @@
-"""Real receivers on loopback, each as bad as they come: what is said of it, in time, without secrets."""
+"""Tests real receivers on loopback, each as bad as they come: what is said of it, in time, without secrets."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def message() -> Message:
 
 
 def told(pump: Pump, via: Any, timeout: float = PATIENCE) -> str:
-    """`ok ...` or `failed ...`, in the remote's words."""
+    """Return `ok ...` or `failed ...`, in the remote's words."""
     return telling.told(pump, via, message(), timeout, "http://helen")
 
 
@@ -82,7 +82,7 @@ def test_http_retry_after(pump: Pump, receiver: Receiver) -> None:
 
 
 def test_http_that_is_slow_or_garbage_or_not_there(pump: Pump, receiver: Receiver) -> None:
-    """Each ends in time, with a sentence."""
+    """A slow, senseless or missing receiver ends in time, with a sentence."""
     via = webhook(receiver.url)
     receiver.slow = 30.0
     began = time.monotonic()
@@ -100,7 +100,7 @@ def test_http_that_is_slow_or_garbage_or_not_there(pump: Pump, receiver: Receive
 
 
 def test_http_secrets_that_are_missing_or_no_url(pump: Pump, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A sentence that has none of it."""
+    """A secret that is missing or no URL is told with a sentence that has none of it."""
     assert told(pump, webhook(Secret("env", "NOTIFY_TEST_TOKEN"))) == (
         "failed the URL that the secret holds is none: http://HOST[:PORT]/PATH or https://..."
     )
@@ -110,7 +110,7 @@ def test_http_secrets_that_are_missing_or_no_url(pump: Pump, monkeypatch: pytest
 
 
 def test_alertmanager_shapes(pump: Pump, receiver: Receiver) -> None:
-    """The webhook's version 4, and the API's list, where what fires ends if it isn't re-sent."""
+    """A webhook gets version 4, and the API a list whose firing alerts end if they aren't sent again."""
     told(pump, webhook(receiver.url, "alertmanager-v4"))
     told(pump, an_api(receiver.url))
     (_, _, hook), (path, _, api) = receiver.got
@@ -154,7 +154,7 @@ def test_https_trusts_whom_it_is_told_to(
 
 
 def test_a_post_writes_nothing_into_the_log(pump: Pump, receiver: Receiver) -> None:
-    """Taken, refused, broken off or with no receiver at all: what came of it is told by the outbox, once (J12)."""
+    """A post logs nothing, however it ends: the outbox tells what came of it, once (J12)."""
     receiver.answers = [(200, {}, b"taken"), (503, {}, b""), (200, {}, b"x" * 100_000)]
     said: list[str] = []
     observe = lambda event: said.append(formatEvent(event))  # noqa: E731
@@ -207,7 +207,7 @@ def test_mail_servers_that_refuse(pump: Pump, sink: Sink) -> None:
 
 
 def test_mail_servers_that_hang_or_are_not_there(pump: Pump, sink: Sink) -> None:
-    """Each ends in time."""
+    """A mail server that hangs or is not there ends the try in time."""
     sink.says = {"MAIL": ""}
     assert told(pump, mail(sink), 0.3) == "failed the mail server was not done within 0.3 s"
     with socket.socket() as taken:
@@ -249,7 +249,7 @@ def program(folder: Path, text: str) -> tuple[str, ...]:
 
 
 def test_a_command(pump: Pump, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Arguments as they are, JSON on standard input, no environment but what it is given, and no shell."""
+    """A command gets its arguments unchanged, JSON on standard input, only the given environment, and no shell."""
     monkeypatch.setenv("HELEN_PRIVATE", "x")
     argv = program(tmp_path, f'cat > {tmp_path}/given; echo "$1|$2|$KEY|$HELEN_PRIVATE"; echo oops >&2')
     via = Command(argv, {"KEY": Secret("env", "NOTIFY_TEST_TOKEN")})
@@ -258,7 +258,7 @@ def test_a_command(pump: Pump, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_commands_that_fail(pump: Pump, tmp_path: Path) -> None:
-    """The status, the signal, or why it could not be run."""
+    """A command that fails is told by its status, its signal, or why it could not be run."""
     assert told(pump, Command(program(tmp_path, "echo bad; exit 3"))) == "failed exit status 3: bad"
     assert told(pump, Command(program(tmp_path, "kill -9 $$"))) == "failed ended by signal 9"
     assert told(pump, Command(("/nowhere/x",))) == "failed /nowhere/x can't be run: No such file or directory"
@@ -281,7 +281,7 @@ def test_a_command_that_hangs_is_killed_with_its_children(pump: Pump, tmp_path: 
 
 
 def test_a_command_whose_children_keep_its_output(pump: Pump, tmp_path: Path) -> None:
-    """Its own end is the end."""
+    """A command has ended although its child still holds its output."""
     began = time.monotonic()
     assert told(pump, Command(program(tmp_path, "sleep 300 & echo done"))) == "ok exit status 0: done"
     assert time.monotonic() - began < 30.0

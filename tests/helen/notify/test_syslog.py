@@ -1,4 +1,4 @@
-"""The channel `syslog`: its lines by RFC 5424, and what a log server gets of them over each way."""
+"""Tests the channel `syslog`: its lines by RFC 5424, and what a log server gets of them over each way."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ GRAMMAR = re.compile(
 
 
 def fields(message: bytes) -> dict[str, str]:
-    """The fields of a line that follows the grammar, without their escapes."""
+    """Return the fields of a line that follows the grammar, without their escapes."""
     found = GRAMMAR.fullmatch(message)
     assert found, message
     pairs = re.findall(rb' ([^ =]+)="((?:[^"\\\]]|\\.)*)"', found[8])
@@ -44,7 +44,7 @@ def fields(message: bytes) -> dict[str, str]:
 
 
 def test_a_line() -> None:
-    """All parts of it; what would end a field is escaped."""
+    """A line has all its parts, and escapes what would end a field."""
     assert line(FIRES, True, "daemon", "helen-1", 42) == (
         b"<26>1 2027-01-15T08:00:00.000Z helen-1 helen 42 PROBLEM "
         b'[helen@32473 agent="db-1" check="disk" status="critical" what="problem" why="so it is"'
@@ -76,7 +76,7 @@ TEXT = (
 
 @given(summary=TEXT, why=TEXT, owner=TEXT, runbook=TEXT, host=TEXT, most=st.sampled_from([MAX_MESSAGE, MAX_DATAGRAM]))
 def test_any_text_makes_a_sound_line(summary: str, why: str, owner: str, runbook: str, host: str, most: int) -> None:
-    """Within its length, UTF-8, one line, by the grammar, and with all fields that are not empty."""
+    """Any text makes one line of UTF-8 within its length, by the grammar, with all fields that are not empty."""
     hostile = evolve(FIRES, summary=summary, why=why, owner=owner, runbook=runbook)
     message = line(hostile, True, "daemon", host, 1, most)
     assert len(message) <= most
@@ -148,7 +148,7 @@ BOTH = [line(FIRES, True, "daemon", "helen-1", 42), line(OVER, False, "daemon", 
 
 
 def test_over_tcp(pump: Pump, server: LogServer) -> None:
-    """Each message with its length; of a change only what has changed."""
+    """A message over TCP has its length; a change sends only the alerts that have changed."""
     via = Syslog("tcp", "127.0.0.1", server.port)
     assert told(pump, via) == "ok 2 sent over tcp"
     assert told(pump, via, fresh=frozenset((OVER.key,))) == "ok 1 sent over tcp"
@@ -212,7 +212,7 @@ def test_nobody_there(pump: Pump, tmp_path: Path) -> None:
 
 
 def test_its_settings() -> None:
-    """Addresses with and without a port; of IPv6 in brackets."""
+    """An address may have a port or not, and IPv6 stands in brackets."""
     text = "".join(
         f'[channels.c{number}]\ntype = "syslog"\nto = "{to}"\n'
         for number, to in enumerate(("udp://logs", "tcp://logs:6601", "tls://[2001:db8::1]", "unix:/dev/log"))
@@ -243,20 +243,20 @@ def test_its_settings() -> None:
     ],
 )
 def test_faults_of_its_settings(text: str, fault: str) -> None:
-    """Each with what to write instead."""
+    """A fault of a setting is told with what to write instead."""
     with pytest.raises(NotificationsError) as caught:
         read(f'[channels.c]\ntype="syslog"\n{text}\n')
     assert fault in str(caught.value)
 
 
 def test_a_host_that_no_certificate_names(pump: Pump) -> None:
-    """A label of more than 63 characters: a sentence, not an error of another library's."""
+    """A host name with a label of more than 63 characters gives a sentence, not an error of another library's."""
     long = "x" * 80
     assert told(pump, Syslog("tls", long, 6514)).startswith(f"failed {long} is no name that a certificate can have")
 
 
 def test_what_has_not_changed_is_not_sent(pump: Any) -> None:
-    """An alert that came along for the text of others."""
+    """An alert that came along for the text of others is not sent."""
     given = Message("id1", "g", "x", "r", {}, WALL, (FIRES,), frozenset(("other/check",)))
     found = pump.run(send(pump.reactor, Channel("x", Syslog("udp", "127.0.0.1", 9), 5.0), given, ""))
     assert found.text == "0 sent; udp tells nobody whether they arrived"

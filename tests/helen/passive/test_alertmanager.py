@@ -1,4 +1,4 @@
-"""States, windows and routes in Alertmanager's words."""
+"""Tests states, windows and routes in Alertmanager's words."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def view(**states: State) -> View:
 
 
 def test_an_alert() -> None:
-    """Everything of it."""
+    """An alert has all of Alertmanager's fields."""
     ((_, alert),) = alerts(view(c=BROKEN), [("a", "c")])
     labels = {
         "agent": "a",
@@ -102,7 +102,7 @@ CASES: dict[str, tuple[State, str | None]] = {
 
 @pytest.mark.parametrize("title", CASES)
 def test_which_states_are_alerts(title: str) -> None:
-    """And in which state; each kind can be left out."""
+    """A state is an alert that is active, silenced or inhibited, or none; each kind can be left out."""
     state, wanted = CASES[title]
     shown = view(c=state, b__p=BROKEN)
     found = alerts(shown, [("a", "c")])
@@ -124,7 +124,7 @@ def test_which_states_are_alerts(title: str) -> None:
 
 
 def test_groups() -> None:
-    """By channel, and the labels of its rule."""
+    """Alerts are grouped by channel, and by the labels of its rule."""
     listed = alerts(view(c=BROKEN, d=BROKEN, b__c=BROKEN), [("a", "c"), ("a", "d"), ("b", "c")])
     grouped = [(each["receiver"]["name"], each["labels"], len(each["alerts"])) for each in groups(CONFIG, listed)]
     assert grouped == [
@@ -143,7 +143,7 @@ def window(**changes: Any) -> Any:
 
 
 def test_a_downtime_is_a_silence() -> None:
-    """With a UUID that stays, and its scope as matchers."""
+    """A downtime is a silence with a UUID that stays, and with its scope as matchers."""
     shown = silence_of_window(window(agents=["web-*", "db-1"], checks=["disk"], labels={"my-site": "x"}), NOW)
     assert shown == {
         "id": uuid_of("patch"), "status": {"state": "active"}, "createdBy": "eva", "comment": "downtime: kernel",
@@ -194,7 +194,7 @@ def test_what_covers_all() -> None:
 @settings(max_examples=100, deadline=None)
 @given(st.text("ab*?[]!-.\\", max_size=8), st.text("ab-.\\!]", max_size=6))
 def test_a_pattern_as_an_expression(glob: str, name: str) -> None:
-    """Matches the same names, where it is one that both can say."""
+    """The expression of a pattern matches the same names, if both can say it."""
     try:
         expression = read_expression(expression_of(glob))
     except ValueError:
@@ -204,7 +204,7 @@ def test_a_pattern_as_an_expression(glob: str, name: str) -> None:
 
 @pytest.mark.parametrize("text", [None, 3, "", "today", "2026-11-28T14:00:00"])
 def test_no_time(text: Any) -> None:
-    """With the name of the field."""
+    """A text that is no time is refused with the name of the field."""
     with pytest.raises(ValueError, match="startsAt"):
         read_time(text, "startsAt")
     assert read_time("2027-01-15T08:00:00Z", "x") == read_time("2027-01-15T09:00:00.0+01:00", "x") == NOW

@@ -1,4 +1,4 @@
-"""Debian's amtool drives Helen as it drives Alertmanager: alerts, groups, silences, receivers, routes, status."""
+"""Tests Debian's amtool with Helen as its Alertmanager: alerts, groups, silences, receivers, routes, status."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Amtool = Callable[..., str]
 
 @pytest.fixture(scope="module")
 def amtool(stage: Stage) -> Amtool:
-    """It says what it printed; `fails` is its exit status."""
+    """Return a function that runs amtool and returns what it printed; `fails` is its exit status."""
     program = shutil.which("amtool")
     assert program, "amtool is missing: apt-get install prometheus-alertmanager"
     for check in ("disk", "load"):
@@ -57,7 +57,7 @@ def silences(amtool: Amtool, *words: str) -> list[dict[str, Any]]:
 
 
 def test_alerts(amtool: Amtool) -> None:
-    """With what they say, where they go, and by matchers of every kind."""
+    """Alerts are listed with their words and receivers, and by matchers of every kind."""
     table = amtool("alert", "query", "agent=am-1", "check=disk")
     assert [line.split("  ")[0] for line in table.splitlines()] == ["Alertname", "HelenCheck"]
     assert "disk is critical" in table and table.rstrip().endswith("active")
@@ -74,7 +74,7 @@ def test_alerts(amtool: Amtool) -> None:
 
 
 def test_a_silence_from_its_begin_to_its_end(stage: Stage, amtool: Amtool) -> None:
-    """Added, seen on the board at once, changed, ended; what is still broken is told then."""
+    """A silence is added, seen at once, changed and ended; what is still broken is told then."""
     name = amtool("silence", "add", "agent=am-1", "check=~di.*", "-d", "2h", "-a", "eva", "-c", "new disk").strip()
     assert alerts(amtool) == {"load": "active"}
     assert alerts(amtool, "--silenced") == {"disk": "suppressed"}
@@ -126,12 +126,12 @@ def test_three_faces_of_one_table(stage: Stage, amtool: Amtool) -> None:
     [(["severity=critical"], "leave the matcher for `severity` out"), ([r"check=~\bdisk"], "can't stand at 1")],
 )
 def test_a_silence_that_cannot_be(amtool: Amtool, matchers: list[str], said: str) -> None:
-    """In words that amtool prints."""
+    """Such a silence is refused in words that amtool prints."""
     assert said in amtool("silence", "add", *matchers, "-c", "x", fails=1)
 
 
 def test_its_configuration(amtool: Amtool) -> None:
-    """Receivers and routes, which it reads and tests as its own."""
+    """amtool reads the receivers and routes, and tests them as its own."""
     assert "hook" in amtool("config", "routes")
     assert amtool("config", "routes", "test", "agent=am-1", "severity=critical").strip() == "hook"
     assert "status:  disabled" in amtool("cluster", "show").lower().replace("cluster ", "")

@@ -27,7 +27,7 @@ def tree(folder: Path) -> dict[str, bytes]:
 
 @pytest.fixture(scope="module")
 def furnished(stage: Stage) -> Stage:
-    """Something of each kind."""
+    """Return a stage with something of each kind."""
     stage.command("passive", "add", "files/smart", "--stale", "26h", "--label", "site=north")
     stage.command("downtime", "--on", "files*", "--for", "2h", "--id", "files-patch", "--comment", "x y")
     daily = ("--daily", "22:00-06:00", "--zone", "Europe/Berlin")
@@ -41,7 +41,7 @@ def furnished(stage: Stage) -> Stage:
 
 @pytest.fixture
 def folder(furnished: Stage, tmp_path: Path) -> Iterator[Path]:
-    """An export; what a test makes of Helen is taken back by another one."""
+    """Yield an export; what a test makes of Helen is taken back by another one."""
     before, made = tmp_path / "before", tmp_path / "made"
     for each in (before, made):
         furnished.command("export", str(each))
@@ -123,7 +123,7 @@ def test_a_plan_and_what_comes_of_it(stage: Stage, folder: Path) -> None:
     ids=range(12),
 )  # fmt: skip
 def test_what_cannot_be_changes_nothing(furnished: Stage, tmp_path: Path, name: str, text: str, said: str) -> None:
-    """Helen judges all of it beforehand: what is right beside it isn't applied either."""
+    """Helen judges all files beforehand, so right ones beside a wrong one aren't applied either."""
     stage, before = furnished, declared_files.fetch(furnished.helen.client)
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text(text)

@@ -1,4 +1,4 @@
-"""Scripts written for Icinga, NRDP and healthchecks.io, with a real curl against a real Helen and an agent."""
+"""Tests scripts for Icinga, NRDP and healthchecks.io, with a real curl against a real Helen and an agent."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ XML = """<?xml version='1.0'?><checkresults>
 
 
 def test_declaring(stage: Stage) -> None:
-    """By commands; what is there stays as it is written, and a fault changes nothing."""
+    """A command declares a check and keeps the file's own text; a fault changes nothing."""
     (stage.helen.state / "passive.toml").write_text("# ours\n" + PASSIVE)
     wait_until(lambda: "web-1/backup" in stage.command("passive", "list"), "the file")
     assert "nas/smart may report" in stage.command("passive", "add", "nas/smart", "--stale", "26h", "--label", "a=b")
@@ -91,7 +91,7 @@ def test_a_ttl_ends(stage: Stage) -> None:
 
 
 def test_nrdp(stage: Stage) -> None:
-    """In both languages; what isn't declared is named, and hinders nobody."""
+    """NRDP takes XML and JSON; a check that isn't declared is named, and hinders no other."""
     key = stage.command("passive", "key", "nas")
     words = ["-d", f"token={key}", "-d", "cmd=submitcheck", "--data-urlencode"]
     status, said = stage.curl(*words, f"XMLDATA={XML}", f"{stage.web}/nrdp/")
@@ -126,7 +126,7 @@ def test_what_an_agent_runs_is_its_own(stage: Stage) -> None:
 
 
 def test_twice_is_once(stage: Stage) -> None:
-    """By the id that was given, over a restart too; and what was said last is known after it."""
+    """A result with a known id counts once, over a restart too; the last one is known after it."""
     key = stage.command("passive", "key", "*")
     words = ["-H", f"Authorization: Bearer {key}", "-H", "Idempotency-Key: k1"]
     body = '{"host": "nas", "check": "vol-3", "status": "ok", "summary": "fine"}'

@@ -1,4 +1,4 @@
-"""passive.toml: what it declares, what is wrong with it; the secrets that follow from it; how often somebody may."""
+"""Tests passive.toml: what it declares and what is wrong with it; its secrets; and how often somebody may report."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ every = "10m"
 
 
 def test_a_file() -> None:
-    """Labels, patterns and names, deadlines, and hosts that only checks name."""
+    """A file has labels, patterns and names, deadlines, and hosts that only checks name."""
     config = read(FILE)
     assert {name: host.labels for name, host in config.hosts.items()} == {"nas": {"site": "north"}, "pings": {}}
     assert [each.id for each in config.pings()] == ["sync", "nightly"]
@@ -91,7 +91,7 @@ def test_a_fault(text: str) -> None:
 
 
 def test_all_faults_come_at_once() -> None:
-    """One try, one list."""
+    """All faults of a file come at once, in one list."""
     with pytest.raises(PassiveError) as refused:
         read("x = 1\n[[check]]\n[[ping]]\n")
     assert len(str(refused.value).splitlines()) == 5

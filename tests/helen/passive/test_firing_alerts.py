@@ -1,4 +1,4 @@
-"""Alerts of Prometheus as results: which of one name fire, their hosts, and what is known after a restart."""
+"""Tests alerts of Prometheus as results: which of one name fire, their hosts, and what is known after a restart."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def alert(instance: str = "node-7:9100", ends: str = "", severity: str = "critic
 
 
 class Memory:
-    """FiringAlerts over a store that is a dict."""
+    """Holds FiringAlerts over a store that is a dict."""
 
     def __init__(self, store: dict[str, str]) -> None:
         self.store = store
@@ -56,7 +56,7 @@ KINDS = [
 
 @pytest.mark.parametrize(("one", "other"), KINDS)
 def test_the_end_of_one_is_not_the_end_of_all(one: dict[str, str], other: dict[str, str]) -> None:
-    """In one request or several, in either order. (F18)"""
+    """The check is ok when the last alert of a name is over, in one request or several, in either order. (F18)"""
     memory = Memory({})
     memory.take(alert(**one))
     assert memory.take(alert(**other))[1].startswith("2 alerts fire: ")
@@ -68,14 +68,14 @@ def test_the_end_of_one_is_not_the_end_of_all(one: dict[str, str], other: dict[s
 
 
 def test_one_alert_speaks_for_itself() -> None:
-    """Its words are the summary, and its end is the end."""
+    """A single alert's words are the summary, and its end is the end."""
     memory = Memory({})
     assert memory.take(alert(device="sda", severity="warning")) == ("warning", "sda is full")
     assert memory.take(alert(device="sda", severity="warning", ends=OVER)) == ("ok", "it is over")
 
 
 def test_the_worst_counts_and_is_named_first() -> None:
-    """Whatever came last."""
+    """The worst alert counts and is named first, whatever came last."""
     memory = Memory({})
     memory.take(alert(device="sda"))
     said = memory.take(alert(device="sdb", severity="warning"))
@@ -107,7 +107,7 @@ def test_more_than_can_be_remembered() -> None:
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from("abcd"), st.booleans(), st.booleans()), max_size=30))
 def test_it_is_ok_just_when_none_fires(steps: list[tuple[str, bool, bool]]) -> None:
-    """After any order of begins and ends, with restarts between them. (F18)"""
+    """The check is ok just when none fires, after any order of begins and ends, with restarts between them. (F18)"""
     memory, fire = Memory({}), set[str]()
     for device, fires, restarts in steps:
         status, summary = memory.take(alert(device=device, ends="" if fires else OVER))
@@ -139,7 +139,7 @@ HOSTS = [
 
 @pytest.mark.parametrize(("instance", "host"), HOSTS)
 def test_the_host_of_an_instance(instance: str, host: str) -> None:
-    """It is found in a URL, in an IPv6 address, with and without a port. (F18)"""
+    """The host is found in a URL, in an IPv6 address, with and without a port. (F18)"""
     assert host_of(instance) == host
 
 

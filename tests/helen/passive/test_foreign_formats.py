@@ -28,7 +28,7 @@ ICINGA = {
 
 
 def test_icingas_example() -> None:
-    """Its own, with everything that is in it."""
+    """Icinga's own example is read with everything that is in it."""
     read = read_icinga(ICINGA, "7")
     assert read.target == "example.localdomain!passive-ping"
     rta = {"name": "rta", "value": 5000.0, "unit": "ms", "kind": "gauge", "warn": "3000.000000", "crit": "5000.000000",
@@ -75,13 +75,13 @@ def test_whose_it_is(title: str) -> None:
      ({"ttl": 0}, "ttl"), ({"ttl": "never"}, "ttl"), ({"execution_end": -1}, "execution_end")],
 )  # fmt: skip
 def test_what_icinga_would_refuse(changes: dict[str, Any], said: str) -> None:
-    """With the name of what is wrong."""
+    """A request that Icinga would refuse is refused with the name of what is wrong."""
     with pytest.raises(NoSubmission, match=said):
         read_icinga(ICINGA | changes, None)
 
 
 def test_times_and_ttl() -> None:
-    """When it ran, for how long, and when the next one is due; a host that is not up is down."""
+    """A result has when it ran, for how long, and when the next one is due; a host that is not up is down."""
     body = {"host": "a", "exit_status": 1, "plugin_output": "no answer\nmore", "execution_start": 100.0,
             "execution_end": 101.5, "ttl": 90}  # fmt: skip
     submission = read_icinga(body, None).submission
@@ -90,7 +90,7 @@ def test_times_and_ttl() -> None:
 
 
 def test_the_exit_status_is_what_counts() -> None:
-    """Whatever stands in the text; what is over is counted."""
+    """The exit status counts, whatever stands in the text; a text that is cut tells its length."""
     assert plugin_document(2, "status ok all is fine")["status"] == "critical"
     cut = plugin_document(0, "x" * (MAX_OUTPUT + 1))
     assert cut["truncated"] == {"output": MAX_OUTPUT + 1}
@@ -145,7 +145,7 @@ BOMB = '<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;">]><checkresu
     ],
 )
 def test_what_nrdp_would_refuse(read: Any, text: str, said: str) -> None:
-    """In its own words where it has some."""
+    """A request that NRDP would refuse is refused in its own words if it has some."""
     with pytest.raises(NoSubmission, match=said):
         read(text, None)
 
@@ -170,7 +170,7 @@ def test_icingas_numbers_that_are_none(field: str, text: str) -> None:
 @pytest.mark.parametrize("text", NUMBERS, ids=lambda text: text[:12])
 @pytest.mark.parametrize("field", ["state", "time"])
 def test_nrdps_numbers_that_are_none(field: str, text: str) -> None:
-    """The same for NRDP, whose results are all taken or none."""
+    """A number of NRDP that is none is refused with all results, which are taken together or not at all."""
     each = {"checkresult": {"type": "service"}, "hostname": "nas", "servicename": "smart", "state": 0, "output": "x"}
     listed = json.dumps({"checkresults": [each | {field: "HERE"}]}).replace('"HERE"', text)
     try:

@@ -1,4 +1,4 @@
-"""Taking results from outside, with a disk that is told when it has them: ids, limits, what is declared and not."""
+"""Tests results from outside, with a disk that is told when it has them: ids, limits, declared and other checks."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
 
 
 def test_answered_once_it_is_durable(stage: Stage) -> None:
-    """Not before; what comes with it is kept, and shown as the latest of the check."""
+    """A result is answered once it is durable, with its expectation, and kept as the latest of the check."""
     said = stage.submit("NAS", "smart", within=5.0, why="by its ttl")
     assert (said, stage.disk[0][0][:2]) == ([], ("nas", "smart"))
     assert stage.changes == [("expect", {"within": 5.0, "why": "by its ttl"}, "nas", "smart")]
@@ -189,7 +189,9 @@ def test_a_changed_file(stage: Stage, tmp_path: Path) -> None:
 
 
 def test_whose_a_check_is(stage: Stage) -> None:
-    """Declared and not in the agent's schedule: from outside. A pattern takes nothing from the agent (F39)."""
+    """A check is from outside if it is declared and not in the agent's schedule. A pattern takes nothing from the agent
+    (F39).
+    """
     is_outside = stage.sessions.results.is_outside
     assert (is_outside("nas", "smart"), is_outside("nas", "vol-1"), is_outside("web-1", "disk")) == (True, True, False)
     stage.rules["web-1"].clear()  # the rule that follows from its schedule is not there yet

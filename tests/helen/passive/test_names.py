@@ -1,4 +1,4 @@
-"""An agent that asks for the name of a host that reports from outside, over a real connection."""
+"""Tests an agent that asks for the name of a host that reports from outside, over a real connection."""
 
 from __future__ import annotations
 

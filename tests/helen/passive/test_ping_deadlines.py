@@ -1,4 +1,4 @@
-"""When a ping is missed: runs that begin, end, overlap and hang, against the rule in words, on a clock of our own."""
+"""Tests when a ping is missed: runs that begin, end, overlap and hang, against the rule in words, on our own clock."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KEY = ("pings", "job")
 
 
 class Job:
-    """One ping, called at times of our own; what it reports goes into a timeline."""
+    """Holds one ping, called at times of our own; what it reports goes into a timeline."""
 
     def __init__(self, every: float, grace: float) -> None:
         config = read(f'[[ping]]\nid = "job"\nevery = "{every:g}s"\ngrace = "{grace:g}s"\n')
@@ -117,7 +117,7 @@ def test_an_end_is_the_end_of_its_own_run(job: Any) -> None:
 @settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_the_rule_in_words(data: st.DataObject) -> None:
-    """The earlier of: the last end, every and grace; the first start without an end, and grace. (F17)"""
+    """A ping is due at the earlier of last end plus every and grace, and first unended start plus grace. (F17)"""
     with pytest.MonkeyPatch.context() as patch:
         every, grace = data.draw(st.integers(1, 50)), data.draw(st.integers(1, 50))
         one = Job(every, grace)

@@ -143,5 +143,7 @@ def test_the_rule_in_words(data: st.DataObject) -> None:
      ("1" * 5_000, False)],
 )  # fmt: skip
 def test_what_is_a_signal(text: str, is_one: bool) -> None:
-    """A word or an exit status; digits that Python reads no number of are none, like those of other scripts."""
+    """A signal is a word or an exit status; digits that Python reads no number of are none, like those of other
+    scripts.
+    """
     assert is_signal(text) is is_one

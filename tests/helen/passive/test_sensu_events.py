@@ -1,4 +1,4 @@
-"""Events of Sensu: as its documentation has them, and what is none."""
+"""Tests events of Sensu as its documentation has them, and texts that are no event."""
 
 from __future__ import annotations
 
@@ -46,7 +46,9 @@ def test_times_figures_and_the_deadline() -> None:
 
 
 def test_whose_it_is() -> None:
-    """The entity, in its metadata or as of old; a proxy; the address; else nobody's."""
+    """The host is the entity, in its metadata or as of old, or a proxy, or the address; without any of them the event
+    is refused.
+    """
     assert read_event(event({"name": "old"}), None, None).host == "old"
     assert read_event({"check": {"name": "x", "proxy_entity_name": "www"}}, "other", None).host == "www"
     assert read_event({"check": {"name": "x"}}, "other", None).check == "x"

@@ -26,13 +26,13 @@ RANGE = {"start": BEGIN + 1200, "end": BEGIN + 5000, "step": 137}
 
 @frozen
 class Both:
-    """Helen's history and Prometheus, with the same series."""
+    """Holds Helen's history and Prometheus with the same series."""
 
     helen: Path
     prometheus: Prometheus
 
     def ask_helen(self, path: str, **given: Any) -> Any:
-        """Helen's answer as plain data."""
+        """Return Helen's answer as plain data."""
         agents = {name: {"team": team} for name, team in AGENTS.items()}
         archive = Archive(Facts(self.helen, self.helen / "history" / "lake", agents, lambda name: True))
         texts = {name: value if isinstance(value, list) else [str(value)] for name, value in given.items()}
@@ -49,7 +49,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
 
 
 def make(written: Written) -> list[Series]:
-    """The same figures for both: results some 15 s apart, with gaps, resets, and values that are hard to add."""
+    """Make the same figures for both: results some 15 s apart, with gaps, resets, and values that are hard to add."""
     dice, series, results = random.Random(20), dict[tuple[str, ...], Series](), []
     for agent, team in AGENTS.items():
         total, at = 5e6, BEGIN + dice.random()
@@ -171,7 +171,7 @@ LISTED = [line for line in QUESTIONS.splitlines() if line]
 
 @pytest.mark.parametrize("question", LISTED)
 def test_a_range_is_what_prometheus_says(both: Both, question: str) -> None:
-    """To 1e-9, at each step, and not a series more or less."""
+    """A range has Prometheus's values to 1e-9, at each step, and not a series more or less."""
     ours, theirs = (
         both.ask_helen("query_range", query=question, **RANGE),
         both.prometheus.ask("query_range", query=question, **RANGE),
@@ -183,7 +183,7 @@ def test_a_range_is_what_prometheus_says(both: Both, question: str) -> None:
 @pytest.mark.parametrize("question", [*LISTED, "used[90s]", "sent[5m] offset 1m", '"words"', "sort(used)",
                                       "sort_desc(used)"])  # fmt: skip
 def test_an_instant_is_what_prometheus_says(both: Both, question: str) -> None:
-    """At one time; sorted, where that was asked for."""
+    """An instant has Prometheus's values at one time, and its order if that was asked for."""
     given = {"query": question, "time": BEGIN + 4321.25}
     ours, theirs = both.ask_helen("query", **given), both.prometheus.ask("query", **given)
     assert theirs["status"] == "success"
@@ -192,7 +192,7 @@ def test_an_instant_is_what_prometheus_says(both: Both, question: str) -> None:
 
 
 def test_there_are_fifty_questions() -> None:
-    """And more."""
+    """The list has at least fifty questions."""
     assert len(LISTED) >= 50
 
 
@@ -214,7 +214,7 @@ def test_there_are_fifty_questions() -> None:
     ],
 )
 def test_what_prometheus_refuses_is_refused(both: Both, question: str) -> None:
-    """With the same kind of error."""
+    """A question that Prometheus refuses is refused with the same kind of error."""
     ours, theirs = (
         both.ask_helen("query", query=question, time=BEGIN + 2000),
         both.prometheus.ask("query", query=question, time=BEGIN + 2000),
@@ -223,7 +223,7 @@ def test_what_prometheus_refuses_is_refused(both: Both, question: str) -> None:
 
 
 def test_lists_are_what_prometheus_says(both: Both) -> None:
-    """Series, names of labels, and values of each."""
+    """Lists of series, names of labels, and values of each are those of Prometheus."""
     span = {"start": BEGIN, "end": BEGIN + MINUTES * 60}
     for path, given in (
         ("series", {"match[]": ["used", "sent{agent=\"db-1\"}"]}), ("series", {"match[]": "{team=~\"b.*\"}"}),
@@ -245,7 +245,7 @@ def _plain(value: Any) -> Any:
 
 
 def compare(ours: Any, theirs: Any, in_order: bool = False) -> None:
-    """Both answers say the same, values to 1e-9."""
+    """Fail unless both answers are the same, values to 1e-9."""
     assert ours["status"] == "success", ours
     mine, yours = ours["data"], theirs["data"]
     assert mine["resultType"] == yours["resultType"]

@@ -47,7 +47,7 @@ def value(question: str, series: int = 3, steps: int = 2) -> Matrix:
 
 
 def test_a_million_series_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are counted while they come."""
+    """Series are counted while they come, so that too many end the question early."""
     monkeypatch.setattr(gathering, "MOST_SERIES", 1_000)
     found = Gathering(a_choice(), names_only=True)
     with pytest.raises(TooMuch, match="more than 1000 series fit: pick fewer"):
@@ -66,7 +66,7 @@ def test_samples_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_cells_are_counted_before_they_are_made() -> None:
-    """Series times steps, in each part of a question."""
+    """Cells are series times steps, and are bounded in each part of a question."""
     assert value("x", series=400, steps=1_000).values.shape == (400, 1_000)
     with pytest.raises(TooMuch, match="401 series at 10000 steps are more than 4000000 values"):
         value("x", series=401, steps=10_000)
@@ -114,7 +114,7 @@ def test_names_of_rollups_are_read_back(text: str, name: str, labels: dict[str, 
 
 
 def test_labels_of_a_metric_do_not_hide_others() -> None:
-    """They are renamed, as Prometheus does it; empty ones are none."""
+    """Labels that would hide others are renamed, as Prometheus does it; empty ones are none."""
     base = {"agent": "web-1", "check": "x", "team": "shop"}
     own = {"agent": "other", "team": "", "path": "/", "__name__": "y"}
     assert labels_of(base, "used", own) == {
@@ -123,7 +123,7 @@ def test_labels_of_a_metric_do_not_hide_others() -> None:
 
 
 def test_results_without_metrics_or_values_are_taken() -> None:
-    """An empty list, and a metric without a value."""
+    """A result may have an empty list of metrics, or a metric without a value."""
     kind = pa.list_(segment_source.METRIC)
     rows = pa.table({"status": pa.array([0, 3], pa.int8()), "metrics": pa.array([[], [{
         "name": "x", "value": None, "unit": "", "kind": "gauge", "labels": []}]], kind)})  # fmt: skip
@@ -152,7 +152,7 @@ def test_results_without_metrics_or_values_are_taken() -> None:
     ],
 )
 def test_what_is_missing_is_named(question: str) -> None:
-    """With the word that was asked for."""
+    """A missing part of PromQL is refused with the word that was asked for."""
     with pytest.raises(Unsupported) as caught:
         read_question(question)
     word = question.partition("(")[0]
@@ -194,14 +194,14 @@ def test_brackets_in_quotes_do_not_count() -> None:
 
 
 def test_what_has_no_place_in_a_question() -> None:
-    """A string, a number where series are due, and the other way round."""
+    """A string, a number instead of series, and series instead of a number are refused."""
     for question in ("sum(1)", "topk(x, x)", "x and 1", "x[5m]", '"a" + 1'):
         with pytest.raises(Refused):
             value(question)
 
 
 def test_times_and_durations() -> None:
-    """Unix seconds or a date with a zone; seconds or Prometheus' durations."""
+    """A time is unix seconds or a date with a zone; a duration is seconds or a text of Prometheus."""
     given = {"time": ["1790000000.1234"], "date": ["2026-11-29T12:00:00+01:00"], "zulu": ["2026-11-29T11:00:00.5Z"],
              "step": ["1h30m"], "part": ["0.5"], "limit": ["7"], "none": [""]}  # fmt: skip
     found = Parameters(given, 5)
@@ -221,7 +221,7 @@ def test_times_and_durations() -> None:
 
 
 def test_numbers_are_text() -> None:
-    """That reads back as the same number."""
+    """A number is shown as text that reads back as the same number."""
     values = [0.0, -0.0, 1.0, 1e15, 1e300, 0.1, -2.5, 5e-324, float("inf"), float("-inf")]
     shown = ["0", "-0.0", "1", "1000000000000000.0", "1e+300", "0.1", "-2.5", "5e-324", "+Inf", "-Inf"]
     assert [number(each) for each in values] == shown

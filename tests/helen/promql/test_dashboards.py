@@ -62,7 +62,7 @@ def documents() -> dict[str, Any]:
 
 
 def queries() -> list[tuple[str, str, str, bool]]:
-    """Each query: its file, its panel, its text, and whether it is asked for one time."""
+    """Return each query: its file, its panel, its text, and whether it is asked for one time."""
     return [
         (name, panel["title"], target["expr"], target["instant"])
         for name, document in documents().items() for panel in document["panels"] for target in panel["targets"]
@@ -78,7 +78,7 @@ def filled(name: str, query: str) -> str:
 
 @pytest.mark.parametrize(("name", "title", "query", "is_instant"), queries())
 def test_each_query_has_an_answer(state: Path, name: str, title: str, query: str, is_instant: bool) -> None:
-    """With series in it: a name that no check has would draw an empty panel."""
+    """A query has series in its answer: a name that no check has would draw an empty panel."""
     text = filled(name, query)
     if is_instant:
         found = ask(state, "query", query=text, time=END)
@@ -88,7 +88,7 @@ def test_each_query_has_an_answer(state: Path, name: str, title: str, query: str
 
 
 def test_variables_have_values(state: Path) -> None:
-    """As the data source asks for them."""
+    """A variable has values when the data source asks for them."""
     for name, document in documents().items():
         for variable in document["templating"]["list"]:
             if variable["type"] == "query":
@@ -98,7 +98,7 @@ def test_variables_have_values(state: Path) -> None:
 
 
 def test_the_files_are_what_is_made() -> None:
-    """After a change of deploy/grafana/dashboards.py: `python deploy/grafana/dashboards.py`."""
+    """The files are those that deploy/grafana/dashboards.py makes; run it after a change."""
     made = runpy.run_path(str(FOLDER / "dashboards.py"))
     assert sorted(made["DASHBOARDS"]) == sorted(path.name for path in FOLDER.glob("*.json")) == sorted(NAMES)
     for name in NAMES:
@@ -106,7 +106,7 @@ def test_the_files_are_what_is_made() -> None:
 
 
 def test_what_grafana_wants_of_a_file() -> None:
-    """Names that differ, panels that do not lie on each other, and one data source for all, which is chosen."""
+    """A file has its own name, panels that do not lie on each other, and one data source for all, which is chosen."""
     found = documents()
     assert len({document["uid"] for document in found.values()}) == len(NAMES)
     for document in found.values():

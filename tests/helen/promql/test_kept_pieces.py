@@ -35,7 +35,7 @@ QUESTIONS = ["used", "rate(sent[1h])", "avg_over_time(used[30m])", "helen_state"
 
 @pytest.mark.parametrize("query", QUESTIONS)
 def test_a_question_that_comes_again_reads_nothing(scene: Scene, query: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And has the same answer, also for another span of the same days."""
+    """Such a question has the same answer from memory, also for another span of the same days."""
     first = scene.ask(query)
     within = scene.ask(query, KeptPieces(), days=(1.25, 2.5))
     assert first and within and scene.kept.size > 10_000
@@ -60,7 +60,7 @@ def test_nobody_gets_what_another_one_was_shown(scene: Scene) -> None:
 
 
 def test_what_is_published_meanwhile_is_there(scene: Scene) -> None:
-    """This holds for a day that was asked about before."""
+    """A metric that is published meanwhile is found, also on a day that was asked about before."""
     before = scene.ask('{__name__="fresh"}')
     sums(scene.lake, 2, (("fresh", "gauge"),))
     assert before == [] and len(scene.ask('{__name__="fresh"}')) == 3
@@ -78,7 +78,7 @@ def test_no_function_needs_what_is_not_read(scene: Scene, name: str, monkeypatch
 
 
 def test_a_selector_that_stands_twice_has_both_needs() -> None:
-    """By an average and a rate of it."""
+    """Such a selector reads the columns for its average and for its rate."""
     node = read_question("avg_over_time(x[1h]) + rate(x[1h]) + max_over_time(y[1h])")
     found = {selector.matches[0].value: needed for selector, needed in Needs.of(node).of_each.items()}
     assert found == {"x": OF_FUNCTION["rate"] | {"count", "total"}, "y": {"most"}}
@@ -100,14 +100,14 @@ def test_a_metric_that_a_newer_hour_lacks_is_gone(scene: Scene, monkeypatch: pyt
 
 
 def test_rows_are_counted_while_they_are_read(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before all of them are in memory."""
+    """A question ends when it has read too many rows, before all of them are in memory."""
     monkeypatch.setattr(bucket_files, "MOST_ROWS", 1_000)
     with pytest.raises(AssertionError, match="more than 1000 buckets are to be read: ask for fewer series"):
         scene.ask("used")
 
 
 def test_series_of_one_metric_are_counted(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While they come, also those that a metric's own labels make; what others have is no hindrance."""
+    """Series are counted while they come, also those of a metric's own labels; those of other metrics don't count."""
     many = tuple((f'many{{n="{number}"}}', "gauge") for number in range(40))
     sums(scene.lake, 2, many)
     monkeypatch.setattr(gathering, "MOST_SERIES", 100)
@@ -124,8 +124,8 @@ def piece(series: int, rows: int) -> Piece:
 
 
 def test_the_bound_is_of_bytes() -> None:
-    """The piece that was not used for longest goes first; one that is larger than the bound is handed on and
-    not kept.
+    """The piece that was not used for longest goes first; one that is larger than the bound is handed on
+    and not kept.
     """
     kept, read = KeptPieces(100_000), list[str]()
 
@@ -147,7 +147,7 @@ def test_the_bound_is_of_bytes() -> None:
 
 
 def test_a_lot_that_was_not_read_to_its_end_is_not_kept() -> None:
-    """A question that ends early leaves no half of it."""
+    """A question that ends early keeps no part of its lot."""
     kept = KeptPieces()
     one = lot({1: ["a"]})
     taken = kept.of([b"a"], one, lambda paths: (piece(number, 10) for number in range(3)))
@@ -168,7 +168,7 @@ def test_parts_of_a_key_stay_apart() -> None:
 
 
 def lot(files: dict[int, list[str]], first: int = 0, last: int = 9) -> Lot:
-    """A lot whose times are tenths of a day."""
+    """Return a lot whose times are tenths of a day."""
     return Lot("lot 0", files, first, last, lambda times: times // 10)
 
 

@@ -33,7 +33,7 @@ SPAN = {"start": BEGIN + 3_600, "end": BEGIN + HOURS * 3_600, "step": 900}
 
 @frozen
 class Told:
-    """A history, of which the lake has all but the newest segment."""
+    """Holds a history of which the lake has all but the newest segment."""
 
     state: Path
     unsealed: tuple[Unsealed, ...] = ()
@@ -108,7 +108,7 @@ BUCKETS = [
 
 @pytest.mark.parametrize("question", RAW)
 def test_single_results_are_those_of_the_segments(told: Told, question: str) -> None:
-    """To the last bit; what is in no segment is there as well."""
+    """Single results are the same to the last bit; those that are in no segment are there as well."""
     given = {"query": question, **SPAN, "resolution": "raw"}
     assert told.ask("query_range", **given) == told.ask("query_range", has_lake=False, **given)
     assert told.ask("query_range", **given)["result"], "nothing was compared"
@@ -116,7 +116,7 @@ def test_single_results_are_those_of_the_segments(told: Told, question: str) -> 
 
 @pytest.mark.parametrize("question", BUCKETS)
 def test_buckets_add_up_to_what_results_say(told: Told, question: str) -> None:
-    """This holds for windows that begin and end with buckets: nothing is lost by summing up."""
+    """Buckets have the sums of results in windows that begin and end with them, so nothing is lost by summing up."""
     given = {"query": question, **SPAN, "end": BEGIN + (HOURS - 1) * 3_600}
     ours = told.ask("query_range", **given, resolution="m5")["result"]
     theirs = told.ask("query_range", has_lake=False, **given, resolution="raw")["result"]
@@ -128,7 +128,7 @@ def test_buckets_add_up_to_what_results_say(told: Told, question: str) -> None:
 
 @pytest.fixture(scope="module", params=["older", "added"])
 def hourly(told: Told, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Told:
-    """The same, with a table of hours, each of which has two rows.
+    """Return the same history with a table of hours, each of which has two rows.
 
     In a lake of an older format the first of them is wrong, and counts no more; in one of this format they add up.
     """
@@ -171,7 +171,7 @@ def test_each_result_of_an_hour_counts_once(hourly: Told, question: str) -> None
 
 
 def test_the_newest_result_is_in_no_segment(told: Told) -> None:
-    """It is seen at once, and it is nobody's who may not see it."""
+    """The newest result is seen at once, but not by those who may not see its agent."""
     at = BEGIN + HOURS * 3_600 - 20
     found = told.ask("query", query='used{agent="web-1"}', time=at)["result"]
     assert {each["metric"].get("path", ""): each["value"][1] for each in found}[""] == "7.5"
@@ -196,7 +196,7 @@ def test_lists_come_from_lake_and_journal(told: Told) -> None:
 
 
 def test_the_span_and_the_ranges_choose_the_resolution(told: Told) -> None:
-    """As pages do it, but that no bucket is longer than half of a range; what there isn't is refused."""
+    """The resolution is that of pages, but no bucket is longer than half of a range; a missing one is refused."""
     archive, hour, day = told.archive(), 3_600_000, 86_400_000
     end = (BEGIN + HOURS * 3_600) * 1_000
     spans = {6 * hour: "raw", 7 * hour: "m5", 2 * day: "m5", 3 * day: "m5", 61 * day: "m5"}

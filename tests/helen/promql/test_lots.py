@@ -55,7 +55,7 @@ def publish(scene: Scene, series: int, begin: int, metric: str) -> None:
 def test_a_commit_of_a_newest_day_has_that_day_read_again(
     scene: Scene, days_read: list[set[int]], resolution: str, day: int
 ) -> None:
-    """And no other one, whatever days share a lot at that level."""
+    """A commit of a newest day has no other day read again, whatever days share a lot at that level."""
     if resolution != "m5":
         for each in range(DAYS):
             sums(scene.lake, each, version=1, level=resolution)
@@ -86,7 +86,7 @@ def test_a_late_result_has_its_own_day_read_again(scene: Scene, days_read: list[
 
 
 def test_a_new_day_leaves_the_lots_of_old_days(scene: Scene, days_read: list[set[int]]) -> None:
-    """It is read, with the days of the one lot that yesterday's neighbour joins."""
+    """A new day is read with the days of the one lot that yesterday joins."""
     query, last = "used", DAYS + 6
     for day in range(DAYS, last):
         sums(scene.lake, day, (("used", "gauge"),))
@@ -104,7 +104,9 @@ def test_a_new_day_leaves_the_lots_of_old_days(scene: Scene, days_read: list[set
 
 
 def test_a_list_of_an_hour_reads_the_buckets_of_an_hour(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that those of a whole day don't count against it, nor take the room of what dashboards ask for again."""
+    """A list reads the hour's buckets alone, so that others neither count against it nor take the room
+    of dashboards.
+    """
     monkeypatch.setattr(bucket_files, "MOST_ROWS", 40)
     for match, count in (('{agent="web-1"}', 5), ("used", 6), ('{path="/var"}', 3), ("helen_ok", 3)):
         found = scene.series(match, (2.5, 2.5 + 1 / 24))
@@ -146,7 +148,7 @@ def test_replaced_rows_are_in_no_list(scene: Scene, monkeypatch: pytest.MonkeyPa
 
 
 def test_what_is_kept_gives_way_to_a_question(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    """That finds no room beside it: all is dropped, and the question answered once more."""
+    """A question that finds no room drops all that is kept, and is answered once more."""
     expected = scene.ask("rate(sent[1h])", KeptPieces())
     scene.ask("used")
     assert scene.kept.size > 0
@@ -179,7 +181,9 @@ def test_a_question_without_room_is_refused(scene: Scene, monkeypatch: pytest.Mo
 
 
 def test_a_lake_that_finds_no_room_is_opened_again(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Since its list of files takes memory as well, before anything is read."""
+    """The lake is opened again without the kept pieces, since its list of files takes memory before
+    anything is read.
+    """
     expected, listed = scene.ask("used"), Lake.rows
 
     def rows(self: Lake, table: str, days: Any = None) -> Any:

@@ -65,7 +65,7 @@ def told(path: str, agents: int = 0, results: int = 0) -> Any:
 
 
 def test_a_process_is_kept_and_told_everything(echo: tuple[str, ...], asked: list[QueryProcesses]) -> None:
-    """In pieces; one that says that it is the last answer ends."""
+    """A process is told everything in pieces; one that says that it is the last answer ends."""
     asked.append(QueryProcesses(Clock(), echo))
     first, second = (asked[0]._ask(told("x", agents=1_001, results=20_000)) for _ in range(2))
     assert first == second and first.body.endswith(b" 21001")
@@ -74,7 +74,7 @@ def test_a_process_is_kept_and_told_everything(echo: tuple[str, ...], asked: lis
 
 
 def test_one_that_takes_too_long_is_ended(echo: tuple[str, ...], asked: list[QueryProcesses]) -> None:
-    """And nothing of it is left."""
+    """A process that takes too long is ended, and nothing of it is left."""
     asked.append(QueryProcesses(Clock(), echo, seconds=1.0))
     pid = int(asked[0]._ask(told("x")).body.split()[0])
     with pytest.raises(TimedOut, match="takes too long"):
@@ -115,7 +115,9 @@ def test_helen_waits_for_none_when_it_stops(echo: tuple[str, ...], asked: list[Q
 
 
 def test_the_real_one_answers(asked: list[QueryProcesses]) -> None:
-    """From results that are in no segment, with labels of agents; texts that are no UTF-8 are told all the same."""
+    """A real process answers from results in no segment, with labels of agents; texts that are no UTF-8
+    are told too.
+    """
     asked.append(QueryProcesses(Clock(), COMMAND))
     now = time.time()
     result = Unsealed(
@@ -134,14 +136,14 @@ def test_the_real_one_answers(asked: list[QueryProcesses]) -> None:
 
 
 def test_a_fault_is_told_with_its_trace(asked: list[QueryProcesses]) -> None:
-    """So that Helen's log has it."""
+    """A fault is told with its trace, so that Helen's log has it."""
     asked.append(QueryProcesses(Clock(), COMMAND))
     answered = asked[0]._ask(told("nonsense"))
     assert answered.status == 500 and "KeyError: 'nonsense'" in answered.fault
 
 
 def test_few_wait_and_the_extra_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both are said."""
+    """Too many questions are refused, and a missing extra is named."""
     begun: list[Deferred[Any]] = []
 
     def begin(*_: Any) -> Deferred[Any]:
@@ -164,6 +166,6 @@ def test_few_wait_and_the_extra_is_needed(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_agreed_numbers() -> None:
-    """docs/prometheus.rst names them."""
+    """These numbers are those that docs/prometheus.rst names."""
     assert (SECONDS, processes.AT_ONCE, processes.IDLE, MOST_WAITING) == (30.0, 2, 120.0, 32)
     assert len(packed(Answered(200, b"x"))) > 4

@@ -22,7 +22,7 @@ from helen.queries.live_queries import SPOILT, LiveQueries, PendingAnswer, Targe
 
 
 class Stage:
-    """LiveQueries with one question to agents, and a thread whose work is done when the test says so."""
+    """Runs LiveQueries with one question to agents, and a thread whose work is done when the test says so."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, names: str) -> None:
         self.faults: list[str] = []
@@ -80,7 +80,7 @@ def blob(size: int, **more: Any) -> bytes:
 
 
 def test_small_answers_are_read_at_once(stage: Stage) -> None:
-    """So most are; no thread hears of them."""
+    """A small answer, as most are, is read in the reactor without a thread."""
     given = blob(READ_AT_ONCE)
     stage.answers.settle(stage.take("a"), given)
     assert (len(given), stage.work, stage.targets) == (READ_AT_ONCE, [], [answered("a", parse(given), given)])
@@ -103,7 +103,7 @@ def test_great_answers_are_read_in_a_thread_one_by_one(stage: Stage) -> None:
     b"CRITICAL it is | a=1\n" + b"x" * 20_000,
 ], ids=["answered", "refused", "no UTF-8", "plugin text"])  # fmt: skip
 def test_what_a_thread_has_made_is_what_the_reactor_would(given: bytes, stage: Stage) -> None:
-    """Its line, and the outcome in brief for a job's file."""
+    """A thread makes the same line, and the same short outcome for a job's file, as the reactor would."""
     stage.answers.settle(stage.take("a"), given)
     stage.run()
     [target] = stage.targets
@@ -114,7 +114,7 @@ def test_what_a_thread_has_made_is_what_the_reactor_would(given: bytes, stage: S
 
 
 def test_nobody_waits_any_more(stage: Stage) -> None:
-    """An answer that has not begun is not read; one that has is told to nobody."""
+    """An answer that has not begun is not read for an abandoned question; one that has begun is told to nobody."""
     for name in "ab":
         stage.answers.settle(stage.take(name), blob(20_000))
     stage.queries.abandon(stage.query)
@@ -152,7 +152,7 @@ def test_the_time_is_over_while_a_thread_reads(stage: Stage) -> None:
 
 
 def test_an_agent_that_goes_while_a_thread_reads(stage: Stage) -> None:
-    """Its answer is here, and counts."""
+    """The answer of an agent that goes while a thread reads it is here, and counts."""
     stage.answers.settle(stage.take("a"), blob(20_000))
     stage.queries.gone(stage.links["a"], "it went away")
     stage.run()
@@ -177,7 +177,7 @@ def test_a_fault_takes_that_answer_alone(stage: Stage) -> None:
 
 @pytest.mark.parametrize("over", [0, 1])
 def test_how_much_may_wait(over: int, stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So many bytes; beyond that an answer fails loudly instead of growing memory."""
+    """An answer beyond the bytes that may wait fails with a reason, so that memory does not grow."""
     assert WAITING_MOST == 64 * 1024 * 1024
     monkeypatch.setattr(answers, "WAITING_MOST", 40_000)
     stage.answers.settle(stage.take("a"), blob(20_000))
@@ -201,7 +201,7 @@ values: st.SearchStrategy[Any] = st.recursive(
 @settings(deadline=None, max_examples=200)
 @given(value=values, size=st.integers(1, 4))
 def test_json_in_pieces_is_that_of_one_call(value: Any, size: int) -> None:
-    """This holds for any value, wherever a piece of a text ends."""
+    """JSON in pieces is that of one call for any value, wherever a piece of a text ends."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(answers, "PIECE", size)
         assert json_in_pieces(value) == json.dumps(value, ensure_ascii=False)
@@ -210,7 +210,9 @@ def test_json_in_pieces_is_that_of_one_call(value: Any, size: int) -> None:
 
 
 def test_no_call_writes_more_than_a_piece(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not of a mebibyte that is no UTF-8, four times as long as text, nor of as many labels as there may be."""
+    """No call writes more than a piece: neither of a mebibyte that is no UTF-8, nor of as many labels as
+    there may be.
+    """
     written = list[Any]()
     real = answers._encode
     monkeypatch.setattr(answers, "_encode", lambda value: (written.append(value), real(value))[1])

@@ -1,4 +1,4 @@
-"""Outcomes of a job: what is asked for, what fits, and the file that outlives a restart."""
+"""Tests outcomes of a job: what is asked for, what fits, and the file that outlives a restart."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_outcomes_add_up_at_every_moment(seed: int) -> None:
 
 @pytest.mark.parametrize("size", [0, 100, 1_000, 10_000])
 def test_a_result_fits(size: int) -> None:
-    """With 3,000 long-winded agents too; what was cut says so."""
+    """A result of 3,000 agents with long answers fits, and its shortened parts are marked."""
     names = tuple(f"agent-{number:05}.example" for number in range(3_000))
     check_targets(names)
     question = JobOutcomes(names)
@@ -112,7 +112,7 @@ def test_a_result_fits(size: int) -> None:
 
 
 def test_too_many_agents() -> None:
-    """More than could be told of at all."""
+    """More agents than could be told of at all are refused."""
     names = ["x" * 20] * (RESULT_MOST // (20 + LEAST))
     check_targets(names)
     with pytest.raises(ValueError, match="are too many for one question"):
@@ -122,7 +122,7 @@ def test_too_many_agents() -> None:
 @pytest.mark.parametrize(("most", "kept"), [(2_000, {"status", "summary", "output"}), (900, {"status", "summary"}),
                                             (400, {"status", "summary"}), (100, {"status"})])  # fmt: skip
 def test_what_is_left_out_first(most: int, kept: set[str]) -> None:
-    """Output, then all but the summary, then all but the status."""
+    """Output is left out first, then all but the summary, then all but the status."""
     fitting = fit(outcome("web-1", "answered", 700), most)
     assert fitting["result"].keys() - {"shortened"} == kept
     assert len(line(fitting)) <= most
@@ -147,7 +147,7 @@ def test_answers_are_kept(tmp_path: Path) -> None:
 
 
 def test_old_answers_go(tmp_path: Path) -> None:
-    """Not before any question could be over."""
+    """A file of answers goes when it is old, and not before any question could be over."""
     path = tmp_path / "1.ndjson"
     answer_file.begin(path, ("a",))
     answer_file.prune(tmp_path, path.stat().st_mtime + answer_file.STALE_SECONDS)

@@ -17,12 +17,12 @@ DENIED = parse(b'{"status": "unknown", "reason": "denied", "summary": "not here"
 
 
 def at_once(*links: tuple[str, FakeLink | None]) -> list[tuple[str, Callable[[], FakeLink | None]]]:
-    """Targets whose links stay what they are."""
+    """Return targets whose links stay what they are."""
     return [(name, lambda link=link: link) for name, link in links]  # type: ignore[misc]
 
 
 class Asker:
-    """LiveQueries, the ids that it hands out, and what it was told to cancel."""
+    """Holds LiveQueries, the ids that it hands out, and what it was told to cancel."""
 
     def __init__(self) -> None:
         self.ids = iter(range(1, 1_000_000))
@@ -62,7 +62,7 @@ def asker() -> Asker:
 
 
 def test_each_outcome(asker: Asker) -> None:
-    """answered, refused (by the agent, by a full link), offline, failed, expired."""
+    """A target is answered, refused by the agent or by a full link, offline, failed, or expired."""
     links = {name: FakeLink(name) for name in ("good", "denied", "full", "gone", "slow")}
     asker.start(*links.items(), ("away", None), ("closing", FakeLink(closing=True)))
     assert asker.outcomes == {"full": "refused", "away": "offline", "closing": "offline"}
@@ -80,7 +80,7 @@ def test_each_outcome(asker: Asker) -> None:
 
 
 def test_an_answer_on_its_way_outlives_its_link(asker: Asker) -> None:
-    """It is in the journal's hands: the link may go."""
+    """An answer on its way to the journal counts although its link goes."""
     link = FakeLink()
     asker.start(("a", link))
     claim = asker.queries.take_answer(link, 1)
@@ -101,7 +101,7 @@ def test_an_answer_that_becomes_durable_too_late(asker: Asker) -> None:
 
 
 def test_a_late_answer_is_nobodys(asker: Asker) -> None:
-    """After its time nobody waits for it."""
+    """An answer is claimed by nobody after its time."""
     link = FakeLink()
     asker.start(("a", link))
     asker.queries.sweep(10.0)
@@ -109,7 +109,7 @@ def test_a_late_answer_is_nobodys(asker: Asker) -> None:
 
 
 def test_nobody_is_asked(asker: Asker) -> None:
-    """No targets, or only absent ones: it ends at once."""
+    """A question without targets, or with absent ones only, ends at once."""
     asker.start()
     asker.start(("a", None))
     assert (asker.ended, len(asker.queries)) == (2, 0)
@@ -123,7 +123,7 @@ def test_whoever_asked_hangs_up(asker: Asker) -> None:
 
 
 class Held(Asker):
-    """An asker whose walks go on step by step, when they are told to."""
+    """Is an asker whose walks go on step by step, when they are told to."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -132,7 +132,7 @@ class Held(Asker):
 
 
 def test_a_great_fleet_is_asked_in_steps() -> None:
-    """AT_ONCE a step; who went before its turn is offline."""
+    """AT_ONCE agents are asked in a step; one that goes before its turn is offline."""
     asker, links = Held(), [FakeLink(f"a{n}") for n in range(2 * AT_ONCE + 5)]
     query = asker.start(*((link.name, link) for link in links))
     assert len(query.open) == AT_ONCE
@@ -191,7 +191,7 @@ def test_questions_are_bounded(asker: Asker, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize("seed", range(300))
 def test_every_target_is_accounted_for(asker: Asker, seed: int) -> None:
-    """answered + failed + refused + offline + expired = targets, each once, under random orders of events."""
+    """Each target is answered, failed, refused, offline or expired exactly once, under random orders of events."""
     dice = random.Random(seed)
     names = ["full-1", *(f"a{n}" for n in range(8))]
     links = {name: FakeLink(name, closing=dice.random() < 0.1) for name in names}
@@ -275,7 +275,7 @@ def test_agents_that_are_asked_while_their_query_is_given_up(late: int) -> None:
 
 
 def test_agents_that_were_never_asked() -> None:
-    """They expire with a reason of their own: none of them has kept an answer back."""
+    """Agents that were never asked expire with a reason of their own: none of them has kept an answer back."""
     asker, links = Held(), [FakeLink(f"a{n}") for n in range(3 * AT_ONCE)]
     asker.start(*((link.name, link) for link in links))
     asker.walks.step()
@@ -287,7 +287,7 @@ def test_agents_that_were_never_asked() -> None:
 
 
 def test_an_agent_that_reconnects_before_its_turn() -> None:
-    """It is asked on the connection that it has then; one that comes late is asked, and one that goes is offline."""
+    """An agent is asked on the connection of its turn; one that comes late is asked, and one that goes is offline."""
     asker, names = Held(), [f"a{n}" for n in range(AT_ONCE + 3)]
     links: dict[str, FakeLink | None] = {name: FakeLink(name) for name in names}
     links[names[-1]] = None

@@ -42,7 +42,7 @@ def done(coroutine: Any) -> Any:
 
 
 class Made:
-    """OneOffCode over keys that lie in a folder of the test."""
+    """Holds OneOffCode over keys that lie in a folder of the test."""
 
     def __init__(self, state: Path, public: Path | None = None) -> None:
         self.store = FakeStore()
@@ -60,7 +60,7 @@ def made(tmp_path: Path) -> Made:
 
 @pytest.fixture
 def elsewhere(tmp_path: Path) -> Made:
-    """A Helen who knows Anna's public key and holds none."""
+    """Return a Helen that has Anna's public key and no private one."""
     path = tmp_path / "keys.pem"
     path.write_text(signing_keys.public_pem(ANNA.public_key()))
     return Made(tmp_path, path)
@@ -72,7 +72,7 @@ def signed(*keys: Ed25519PrivateKey, created: float = NOW, files: dict[str, byte
 
 
 def test_helen_signs(made: Made) -> None:
-    """It signs with its own key, as it signs sets; agents can read it with the root's keys, for five minutes."""
+    """Helen signs an order with its own key; agents can read it with the root's keys, for five minutes."""
     prepared = made.prepare(CODE)
     order = one_off.read(prepared.blob, made.keys.root.keys, 1, NOW)
     assert (order.check, order.files, order.args, order.on) == ("disk", FILES, CODE.args, ("web-*",))
@@ -100,7 +100,7 @@ def test_it_is_in_the_audit_before_anybody_is_asked(made: Made) -> None:
 
 
 def test_a_line_of_the_repl_in_the_audit(made: Made) -> None:
-    """Without the frame around it."""
+    """The audit has the line without the frame around it."""
     framed = repl_source.frame("host.load().one", repl_source.Memory(), True)
     made.prepare(Code("repl", {"repl.lua": framed.source.encode()}, {}, ("web-1",)))
     assert json.loads(made.store.audited[0].detail)["code"].endswith("return host.load().one")
@@ -111,7 +111,7 @@ def test_a_line_of_the_repl_in_the_audit(made: Made) -> None:
 
 
 def test_signed_elsewhere(elsewhere: Made) -> None:
-    """Helen passes on what the known keys have signed, byte for byte."""
+    """Helen passes on an order that the known keys have signed, byte for byte."""
     prepared = elsewhere.prepare(signed(ANNA))
     assert prepared.blob == one_off.pack(signed(ANNA).envelope, FILES)
     assert (prepared.on, len(elsewhere.store.audited)) == (("web-1",), 1)

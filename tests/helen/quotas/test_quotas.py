@@ -10,7 +10,7 @@ from helen.settings.settings import SettingsError, read
 
 
 def test_defaults() -> None:
-    """A full agent that empties its spool is far from them."""
+    """The defaults are far above what a full agent needs that empties its spool."""
     assert {quota.name: (quota.most, quota.a_minute) for quota in DEFAULTS} == {
         "results": (20_000, 6_000), "bytes": (64 * MIB, 16 * MIB), "disk": (4096 * MIB, 4 * MIB),
         "messages": (10_000, 600), "sessions": (1_000, 60), "enrolments": (10, 1), "states": (1_000, 0),
@@ -51,7 +51,7 @@ def test_settings() -> None:
     ],
 )
 def test_what_is_no_quota(text: str, sentence: str) -> None:
-    """The sentence names what was given and what is expected."""
+    """A wrong quota is refused with a sentence that names what was given and what is expected."""
     with pytest.raises(SettingsError) as refused:
         read({"state": "/s", "quota": [text]})
     assert str(refused.value).startswith("--quota ")
@@ -60,7 +60,7 @@ def test_what_is_no_quota(text: str, sentence: str) -> None:
 
 @pytest.mark.parametrize(("most", "good"), [("64", True), ("65", False)])
 def test_both_sides_of_questions(most: str, good: bool) -> None:
-    """More than 64 the protocol does not know."""
+    """A quota of more than 64 questions is refused, as the protocol does not have more."""
     if good:
         assert read_quotas([f"questions={most}"])["questions"].most == 64
         return
@@ -96,7 +96,7 @@ def spend(budget: Budget, size: int, now: float) -> str:
 
 
 def test_a_burst_of_results_then_so_many_a_minute() -> None:
-    """Exactly the burst at once; what comes back is what the time brought (F52)."""
+    """A budget gives exactly its burst at once, and then what the time brought (F52)."""
     budget = Budget(read_quotas(["results=50/60"]), 0.0)
     assert [spend(budget, 10, 0.0) for _ in range(52)] == [""] * 50 + ["results"] * 2
     assert [spend(budget, 10, 7.0) for _ in range(8)] == [""] * 7 + ["results"]
@@ -124,7 +124,7 @@ def test_what_is_kept_on_the_disk() -> None:
 
 
 def test_nothing_is_gained_by_refusals() -> None:
-    """A thousand that are refused leave what is left as it was."""
+    """A thousand refusals leave the rest of the budget as it was."""
     budget = Budget(read_quotas(["results=5/60"]), 0.0)
     for _ in range(5):
         spend(budget, 3, 0.0)

@@ -1,4 +1,4 @@
-"""Plans of programs beside the operator's: what is more careful passes, what is less does not."""
+"""Tests plans of programs beside the operator's: a more careful one passes, and a less careful one does not."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ def test_rings_of_a_program(usual: str, rings: str, passes: bool) -> None:
     ],
 )  # fmt: skip
 def test_gates_of_a_program(name: str, stricter: str, looser_one: str) -> None:
-    """Each gate by itself, in both directions; the sentence names it."""
+    """A gate may be stricter than the operator's and not looser, and the sentence names it."""
     assert looser(plan(**{name: stricter}), USUAL_PLAN) is None
     why = looser(plan(**{name: looser_one}), USUAL_PLAN)
     assert why is not None and f"gate {name.replace('_', '-')}=" in why
 
 
 def test_every_gate_has_a_direction() -> None:
-    """A gate that is added later is compared, too."""
+    """Every gate has a direction, so that one that is added later is compared, too."""
     assert {name.replace("_", "-") for name in (*LOWER, *HIGHER)} == set(NAMES)
 
 

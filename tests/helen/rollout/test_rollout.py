@@ -1,4 +1,4 @@
-"""Rings, gates and a rollout under a clock of our own: who is in, what passes, what goes back, and when."""
+"""Tests rings, gates and a rollout under our own clock: who is in, what passes, what goes back, and when."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WORDS = {"o": OK, "w": WARNING, "c": CRITICAL, "u": UNKNOWN}
 
 
 def test_shares() -> None:
-    """More than nothing and at most all."""
+    """A share is more than nothing and at most all."""
     assert [read_fraction(text) for text in ("1%", "0.5 %", "100%")] == [0.01, 0.005, 1.0]
     for bad in ("0%", "101%", "1", "x%", "-1%"):
         with pytest.raises(ValueError, match="is no share of the agents"):
@@ -62,7 +62,7 @@ def fleet(count: int, **kinds: Any) -> list[Candidate]:
 
 
 def test_who_is_in_a_ring() -> None:
-    """At least one, as many as asked for, those of the ring before among them; the same ones of whatever order."""
+    """A ring has its share of agents, at least one, with those of the ring before, the same ones in any order."""
     agents, spec = fleet(200), read_rings("1%,10%")
     one = choose(agents, spec[0], frozenset(), 7, KEY)
     assert [len(choose(agents, read_rings(share)[0], frozenset(), 7, KEY)) for share in ("0.1%", "7%", "50%")] == [
@@ -91,8 +91,8 @@ def test_those_who_are_away_count_but_are_not_chosen() -> None:
 
 
 def test_one_of_each_kind_comes_first() -> None:
-    """A version that fails on a kind of host fails in the first ring, if that has room for as many as there are
-    kinds.
+    """A ring has one agent of each kind if it has room, so that a version that fails on a kind fails in
+    the first ring.
     """
     kinds = ["web"] * 14 + ["db"] * 5 + ["mail"]
     agents = fleet(100, role=lambda n: kinds[n % 20], id=str)
@@ -102,14 +102,14 @@ def test_one_of_each_kind_comes_first() -> None:
 
 
 def test_a_ring_by_its_label() -> None:
-    """With a pattern; whoever is in another ring already stays."""
+    """A label with a pattern makes a ring; an agent that is in another ring already stays."""
     agents = fleet(10, role=lambda n: "canary" if n < 2 else "web")
     assert choose(agents, read_rings("role=can*")[0], frozenset(), 7, KEY) == {"a-0", "a-1"}
     assert choose(agents, read_rings("role=canary")[0], frozenset({"a-9"}), 7, KEY) == {"a-0", "a-1", "a-9"}
 
 
 def test_what_a_version_touches() -> None:
-    """Checks with another file; those that require anything when a library is another; all with another Equus."""
+    """A version touches checks with another file, those that require a changed library, and all for another Equus."""
     before = {"cpu.lua": "1", "disk.lua": "1", "net.lua": "1", "lib/x.lua": "1"}
     changed = touched(before, {**before, "cpu.lua": "2", "new.lua": "1"}, {"net.lua"}, False)
     assert changed == Touched(("cpu.lua",), ("new.lua",), (), frozenset({"cpu", "new"}), {"cpu": "2", "new": "1"})
@@ -152,7 +152,7 @@ def test_limits_that_are_none(name: str, value: str, sentence: str) -> None:
 
 
 def runs(text: str, took: float = 10.0, peak: float = 3_000.0) -> list[Run]:
-    """`ooc`: ok, ok, critical."""
+    """Return runs by letters: `ooc` is ok, ok, critical."""
     return [Run(WORDS[letter], took, peak, "" if letter == "o" else "no such mount") for letter in text]
 
 
@@ -190,7 +190,7 @@ GATES: dict[str, tuple[tuple[str, ...], str | None, bool]] = {  # members, what 
 
 @pytest.mark.parametrize(("members", "failed", "is_complete"), GATES.values(), ids=GATES)
 def test_what_a_gate_lets_through(members: tuple[str, ...], failed: str | None, is_complete: bool) -> None:
-    """Both sides of each limit."""
+    """A gate passes what is at its limit, and fails what is beyond it."""
     weighed = evidence(*members).weigh()
     assert ((weighed.failed or "").startswith("disk: " if failed else ""), weighed.is_complete) == (True, is_complete)
     assert (weighed.failed is None) == (failed is None)
@@ -198,7 +198,7 @@ def test_what_a_gate_lets_through(members: tuple[str, ...], failed: str | None, 
 
 
 def test_a_reason_names_some_who_failed() -> None:
-    """And what they said."""
+    """A reason names some members that failed, and what they said."""
     weighed = evidence(*["ooo>ccc"] * 5).weigh()
     assert weighed.failed == (
         "disk: 5 of 5 agents went from ok to bad or back (100.0 %, the limit is 5.0 %); a-0: critical, no such mount;"
@@ -236,7 +236,7 @@ def test_one_bad_check_among_good_ones() -> None:
 
 
 def test_figures() -> None:
-    """As people see them; what is dropped counts no more."""
+    """Figures are shown as people see them; a member that is dropped counts no more."""
     found = evidence("ooo>ooo", "ooc>cou", ">o")
     assert found.figures("disk") == Figures(
         "disk", 3, 7, 9, 1 / 7, 0.0, 0, 1, 10.0, 10.0, 3_000.0, 3_000.0
@@ -278,7 +278,7 @@ START = 1_000.0
 
 
 class Course:
-    """A rollout of check `disk` on a fleet that does as the rows of a table say."""
+    """Plays a rollout of check `disk` on a fleet that does as the rows of a table say."""
 
     def __init__(self, rings: str = "20%,100%", agents: int = 5, limits: Limits = LIMITS) -> None:
         self.here = {f"a-{n}" for n in range(agents)}
@@ -331,7 +331,7 @@ def play(course: Course, table: str) -> None:
 
 
 def test_from_ring_to_ring() -> None:
-    """Loaded, watched for its window, three results of each; then the next one, of those who are new in it."""
+    """A ring loads, is watched for its window with three results of each, and passes to the new members of the next."""
     course = Course()
     (first,) = course.ring.members
     play(course, f"""
@@ -354,7 +354,7 @@ def test_from_ring_to_ring() -> None:
 
 
 def test_what_is_bad_goes_back_at_once() -> None:
-    """The second of three results that say so; a file that two can't use without any (F53)."""
+    """A version goes back at the second of three bad results, and a file that two can't use goes back at once (F53)."""
     play(Course("100%"), """
         1 load                  |
         2 c a-1                 |
@@ -372,7 +372,9 @@ def test_what_is_bad_goes_back_at_once() -> None:
 
 
 def test_a_member_is_blamed_for_results_that_most_others_do_not_have() -> None:
-    """A ring of one that finds a fault did its work; one of five that says so undoes a version by itself (F53)."""
+    """A member of five that alone finds a fault is blamed for it; a ring of one that finds a fault did
+    its work (F53).
+    """
     for rings, speakers in (("100%", {"a-1"}), ("20%,100%", frozenset[str]())):
         course = Course(rings)
         bad = "a-1" if rings == "100%" else min(course.ring.members)
@@ -415,7 +417,7 @@ class Untouched(dict[str, Any]):
 
 
 def test_another_agent_is_asked_as_like_the_first_as_can_be() -> None:
-    """If no other of the ring could be; without any other the first one's word counts, at the latest with patience."""
+    """The second agent is as like the first as can be; without any other the first one's word counts in the end."""
     course = Course("20%,100%")
     (first,) = course.ring.members
     course.act(1, "broken", first)
@@ -481,7 +483,7 @@ def test_two_versions_on_the_word_of_few_set_an_agent_aside() -> None:
 
 
 def test_who_is_away_and_who_leaves() -> None:
-    """A member that was away is not waited for; one that leaves after loading it is, until patience is over."""
+    """A member that was away is not waited for; one that leaves after loading is, until patience is over."""
     play(
         Course("100%", 3),
         """
@@ -618,7 +620,7 @@ def test_nothing_is_decided_before_the_history_is_read() -> None:
 
 
 def test_a_rollout_survives_as_json() -> None:
-    """In its second ring, paused: everything but what members say anew."""
+    """A rollout comes back from JSON in its second ring and paused, with all but what members say anew."""
     course = Course()
     play(
         course,

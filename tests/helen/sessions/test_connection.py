@@ -1,4 +1,4 @@
-"""One connection's deadlines and caps, each on both sides, under a clock of our own and a transport in memory."""
+"""Tests one connection's deadlines and caps, each on both sides, under our own clock and a transport in memory."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_the_handshake(notebook: Notebook, clock: Clock, seconds: float, ended: 
 @pytest.mark.adversary(45)
 @pytest.mark.parametrize(("seconds", "slug"), [(HELLO_SECONDS - 0.5, []), (HELLO_SECONDS, ["hello-timeout"])])
 def test_hello(peer: Peer, seconds: float, slug: list[str]) -> None:
-    """10 s for the whole line, however busy its bytes."""
+    """A `hello` has 10 s for the whole line, however busy its bytes."""
     for _ in range(round(seconds / 0.5)):
         peer.raw(b"h")
         peer.pass_time(0.5)
@@ -73,7 +73,9 @@ def test_hello(peer: Peer, seconds: float, slug: list[str]) -> None:
 def test_a_little_is_handled_though_the_turn_is_over(
     notebook: Notebook, clock: Clock, monkeypatch: pytest.MonkeyPatch, is_in_turns: bool, size: int, at_once: bool
 ) -> None:
-    """Where the transport serves some connections in a turn. A ping waited for another one, and for all before it."""
+    """A short message is handled at once if the transport serves some connections in a turn. A ping waited for another
+    one, and for all before it.
+    """
     monkeypatch.setattr(Transport, "is_in_turns", is_in_turns, raising=False)
     peer = Peer(notebook, clock).hello()
     peer.conversation.speaks_v2 = True
@@ -84,7 +86,7 @@ def test_a_little_is_handled_though_the_turn_is_over(
 
 
 def test_hello_is_told_to_the_house(peer: Peer) -> None:
-    """With the name that it gives, when there are no certificates."""
+    """The owner is told the name of a `hello` without certificates."""
     peer.hello()
     assert peer.house.events == ["arrived", m.Hello(2, "0.1.0;name=web-1")]
     assert (peer.connection.name, peer.connection.admitted) == ("web-1", True)
@@ -105,7 +107,7 @@ def test_a_stranger_without_a_name(notebook: Notebook, clock: Clock) -> None:
 
 @pytest.mark.adversary(19)
 def test_a_certificate_is_looked_at_again_at_hello(notebook: Notebook, clock: Clock) -> None:
-    """It may have been revoked since the handshake."""
+    """A certificate may have been revoked since the handshake, so it is looked at again."""
     peer = Peer(notebook, clock, encrypted=True)
     peer.connection._enter(Phase.HELLO, 0.0)
     notebook.identity = NotEnrolled("revoked")
@@ -119,7 +121,7 @@ def test_a_certificate_is_looked_at_again_at_hello(notebook: Notebook, clock: Cl
 @pytest.mark.adversary(17)
 @pytest.mark.parametrize(("seconds", "slug"), [(LINE_SECONDS - 0.5, []), (LINE_SECONDS, ["idle-timeout"])])
 def test_a_line(admitted: Peer, seconds: float, slug: list[str]) -> None:
-    """30 s from its first byte, however steadily it drips."""
+    """A line has 30 s from its first byte, however steadily it drips."""
     admitted.raw(b"p")
     for _ in range(round(seconds / 0.5)):
         admitted.raw(b"x")
@@ -132,7 +134,7 @@ def test_a_line(admitted: Peer, seconds: float, slug: list[str]) -> None:
     ("rate", "slug"), [(BLOB_FLOOR * 1.01, []), (BLOB_FLOOR * 0.98, ["idle-timeout"]), (0, ["idle-timeout"])]
 )
 def test_a_blob(admitted: Peer, rate: float, slug: list[str]) -> None:
-    """60 s, and longer for one that comes at 16 KiB/s or more."""
+    """A blob has 60 s, and longer if it comes at 16 KiB/s or more."""
     admitted.raw(f"report s 1 cpu {MIB}\n".encode())
     for _ in range(round(BLOB_SECONDS * 2) + 1):
         admitted.pass_time(0.5)
@@ -166,7 +168,7 @@ def test_the_time_in_which_we_are_deaf_is_not_the_peers(admitted: Peer) -> None:
 
 @pytest.mark.adversary(48)
 def test_the_heartbeat(admitted: Peer) -> None:
-    """A ping after 20 s without a byte, the end 10 s after that."""
+    """The connection sends a ping after 20 s without a byte, and ends 10 s after that."""
     admitted.pass_time(QUIET_SECONDS - 0.5)
     assert admitted.hear() == []
     admitted.pass_time(0.5)
@@ -190,7 +192,7 @@ def test_any_byte_is_a_sign_of_life(admitted: Peer) -> None:
 
 
 def test_version_1_is_left_alone(notebook: Notebook, clock: Clock) -> None:
-    """It has no word for it."""
+    """A peer of version 1 gets no ping, as it has no word for it."""
     peer = Peer(notebook, clock, version=1).hello()
     peer.house.turn()
     peer.pass_time(3_600.0, step=10.0)
@@ -198,7 +200,7 @@ def test_version_1_is_left_alone(notebook: Notebook, clock: Clock) -> None:
 
 
 def test_pings_are_answered(admitted: Peer) -> None:
-    """In the same turn, each with its number, as one write."""
+    """Pings are answered in the same turn, each with its number, as one write."""
     admitted.say(m.Ping(7), m.Ping(8))
     assert admitted.hear() == [m.Pong(7), m.Pong(8)]
 
@@ -220,7 +222,7 @@ def test_held_for_several_reasons(admitted: Peer) -> None:
 
 
 def test_nothing_is_heard_before_the_roster_has_decided(notebook: Notebook, clock: Clock) -> None:
-    """Messages in one chunk with `hello` wait."""
+    """Messages in one chunk with `hello` wait for the roster's decision."""
     notebook.on_hello = lambda connection: None
     peer = Peer(notebook, clock, version=1)
     peer.raw(b"hello 1 x;name=web-1\nresult 1 x 0\n\n")
@@ -244,7 +246,7 @@ def test_hello_after_a_slow_enrolment(peer: Peer) -> None:
 
 
 def test_a_held_agent_hears_that_we_live(admitted: Peer) -> None:
-    """Its own pings are not read: without ours it would drop the link after 30 s."""
+    """A held agent is sent pings, as its own are not read and it would drop the link after 30 s otherwise."""
     admitted.connection.hold(Hold.JOURNAL)
     admitted.pass_time(REASSURE_SECONDS - 0.5)
     assert admitted.hear() == []
@@ -255,7 +257,7 @@ def test_a_held_agent_hears_that_we_live(admitted: Peer) -> None:
 
 
 def test_a_refusal_while_held(admitted: Peer) -> None:
-    """It leaves all the same, and the peer has its 3 s to hang up."""
+    """A refusal leaves although the connection is held, and the peer has its 3 s to hang up."""
     admitted.connection.hold(Hold.JOURNAL)
     admitted.connection.refuse("not-enrolled", "revoked")
     assert slugs(admitted) == ["not-enrolled"]
@@ -268,7 +270,7 @@ def test_a_refusal_while_held(admitted: Peer) -> None:
 
 @pytest.mark.parametrize(("seconds", "ended"), [(CLOSE_SECONDS - 0.5, "lost"), (CLOSE_SECONDS, "aborted")])
 def test_a_peer_that_does_not_hang_up(admitted: Peer, seconds: float, ended: str) -> None:
-    """3 s after our last line it is cut."""
+    """A peer that does not hang up is cut 3 s after our last line."""
     admitted.connection.refuse("overloaded")
     admitted.pass_time(seconds)
     assert (slugs(admitted), admitted.transport.ended) == (["overloaded"], ended)
@@ -330,7 +332,7 @@ def test_it_goes(admitted: Peer) -> None:
 
 
 def test_one_write_a_turn(admitted: Peer) -> None:
-    """Whatever is said outside of a turn of its own leaves together."""
+    """Messages that are sent outside of a turn of their own leave together."""
     for n in range(1, 4):
         admitted.connection.send(m.Ack("s", n))
     assert admitted.hear() == []
@@ -361,7 +363,7 @@ def test_64_outstanding(admitted: Peer) -> None:
 
 @pytest.mark.adversary(10, 11)
 def test_ids_that_are_not_outstanding(admitted: Peer) -> None:
-    """They go round, and pass over those that are."""
+    """New ids go round, and pass over those that are outstanding."""
     admitted.connection._next_id = 2**31 - 2
     assert admitted.connection.next_id() == 2**31 - 1
     admitted.connection.conversation.outstanding[1] = "cpu"
@@ -391,7 +393,7 @@ def test_a_slow_reader_that_never_catches_up_whole(admitted: Peer) -> None:
     """The bytes that wait count, not those written since the transport was empty last."""
 
     class Slow:
-        """As Twisted's own transports keep it: 100 KB wait at any time."""
+        """Keeps 100 KB that wait at any time, as Twisted's own transports keep them."""
 
         dataBuffer, offset, _tempDataLen = b"x" * 100_000, 0, 0
 
@@ -430,7 +432,7 @@ def test_congested_by_what_is_still_to_be_written(admitted: Peer) -> None:
 
 
 def test_a_refusal_while_it_does_not_read(admitted: Peer) -> None:
-    """It is queued behind the rest; after 3 s the connection is cut."""
+    """A refusal is queued behind the rest; after 3 s the connection is cut."""
     admitted.transport.stuck = True
     admitted.connection.send(m.Schedule(1, b"x" * 1_000_000))
     admitted.house.turn()
@@ -459,7 +461,9 @@ REPORT = b"report s %d disk 2\n{}\n"
 
 
 def test_a_record_that_is_one_report(admitted: Peer) -> None:
-    """It is heard at once, and what the owner says of it leaves in one write; the bytes count as a sign of life."""
+    """A record with one report is handled at once, its ack leaves in one write, and its bytes count as a
+    sign of life.
+    """
     admitted.raw(REPORT % 1)  # its words are known from here on
     admitted.house.on_heard = lambda connection, report: connection.acknowledge(report.spool, report.sequence)
     admitted.pass_time(QUIET_SECONDS - 1.0)
@@ -507,7 +511,7 @@ def test_a_record_at_another_time(admitted: Peer, why: str) -> None:
 
 
 def test_a_fault_of_ours_in_a_record(admitted: Peer) -> None:
-    """It ends this connection, with a last word."""
+    """A fault of ours ends this connection, with a last word."""
     admitted.raw(REPORT % 1)
     admitted.house.on_heard = lambda connection, message: 1 // 0
     admitted.connection.recordReceived(REPORT % 2)

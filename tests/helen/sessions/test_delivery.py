@@ -25,7 +25,7 @@ MEMBERS = {f"edge-{number}": f"10.0.0.{number}" for number in range(1, 5)}
 
 
 class Link:
-    """A connection of version 2 of the protocol that keeps what it is sent."""
+    """Is a connection of version 2 of the protocol that keeps what it is sent."""
 
     version, name, closing = 2, "edge-1", False
 
@@ -40,7 +40,7 @@ class Link:
 
 
 class Stage:
-    """A Delivery with one agent of a mesh of four, and another check of it for a target."""
+    """Holds a Delivery with one agent of a mesh of four, and another check of it for a target."""
 
     def __init__(self, text: str) -> None:
         sets: Any = SimpleNamespace(offered=lambda name: SimpleNamespace(tables=TABLES))

@@ -52,7 +52,7 @@ class OneTurn:
 
 
 def test_one_flush_however_much_was_said() -> None:
-    """And one turn of the reactor for everybody."""
+    """A speaker is flushed once in a turn, and everybody shares one turn of the reactor."""
     clock, log = Clock(), []
     turns = FairTurns(clock)
     a, b = Speaker(log, "a"), Speaker(log, "b")
@@ -67,7 +67,7 @@ def test_one_flush_however_much_was_said() -> None:
 
 
 def test_who_has_gone_is_not_spoken_to() -> None:
-    """Nor listened to."""
+    """A speaker that has gone is neither flushed nor listened to."""
     clock, log = Clock(), []
     turns = FairTurns(clock)
     a = Speaker(log)
@@ -79,7 +79,7 @@ def test_who_has_gone_is_not_spoken_to() -> None:
 
 
 def test_a_walk_takes_breaks() -> None:
-    """No longer than STEP_SECONDS at a time, all things in their order, one walk after the other."""
+    """A walk takes STEP_SECONDS at most in a turn, takes all things in order, and goes before the next walk."""
     reactor, seen = OneTurn(), []
     now = [0.0]
 
@@ -112,7 +112,7 @@ class Slow(Speaker):
 
 
 def test_listening_ends_in_time_and_goes_round() -> None:
-    """Five that never end are heard two in a turn, in their order, and what was said to others leaves in each (F73)."""
+    """Two of five that never end are heard in a turn, in their order, and words to others leave in each turn (F73)."""
     reactor, log, now = OneTurn(), [], [0.0]
     turns = FairTurns(reactor, lambda: now[0])
     for name in "abcde":
@@ -125,7 +125,7 @@ def test_listening_ends_in_time_and_goes_round() -> None:
 
 
 class Call:
-    """A delayed call of `Paced`."""
+    """Is a delayed call of `Paced`."""
 
     def __init__(self, at: float, call: Any) -> None:
         self.at, self.call, self.is_cancelled = at, call, False
@@ -193,7 +193,7 @@ def test_the_busy_have_one_slice_between_them_and_rest_after_it() -> None:
 
 
 def test_the_busy_are_listened_to_to_the_end() -> None:
-    """Without anybody else to wake the reactor; one that has gone gets no slice."""
+    """Busy speakers are heard to the end without anybody else to wake the reactor; one that has gone gets no slice."""
     log, now = [], [0.0]
     reactor = Paced(now)
     turns = FairTurns(reactor, lambda: now[0])
@@ -208,7 +208,7 @@ def test_the_busy_are_listened_to_to_the_end() -> None:
 
 
 def test_turns_are_short_once_an_agent_is_busy() -> None:
-    """One that asks for a further turn and is not busy changes nothing."""
+    """Slices are short once a speaker is busy; one that asks for a further turn and is not busy changes nothing."""
     reactor, now = OneTurn(), [100.0]
     turns = FairTurns(reactor, lambda: now[0])
     turns.later(Speaker([]))
@@ -264,7 +264,7 @@ def test_what_came_in_waits_once_the_turn_has_had_its_time(is_pressed: bool, ste
 
 
 def test_one_that_fails_keeps_nobody_from_its_turn() -> None:
-    """It is logged, and the walk goes on."""
+    """A thing that fails is logged, and the walk goes on."""
     clock, seen = Clock(), []
     turns = FairTurns(clock)
 
@@ -299,7 +299,7 @@ def _ended(walked: Deferred[None]) -> list[Any]:
 
 
 def test_a_walk_that_is_awaited() -> None:
-    """It fires after its last thing; with nothing to take, too."""
+    """The Deferred of a walk fires after its last thing, and also if there is none."""
     clock, taken = Clock(), list[int]()
     turns = FairTurns(clock, clock.seconds)
     ends = [_ended(turns.walk_all(range(5), taken.append)), _ended(turns.walk_all((), taken.append))]
@@ -329,7 +329,7 @@ def test_a_fault_ends_a_walk_that_is_awaited(bad: int) -> None:
 
 
 def test_the_end_of_turns_ends_walks_that_are_awaited() -> None:
-    """It ends walks that have begun, that wait for others, and that come too late."""
+    """The end of turns ends walks that have begun, that wait for others, and that come too late."""
     clock = Clock()
     turns = FairTurns(clock, clock.seconds)
     ends = [_ended(turns.walk_all(range(2), turns_stop)) for turns_stop in (lambda _: turns.stop(), print)]

@@ -78,7 +78,7 @@ def test_every_place_of_a_cut(connect: Callable[..., Pair], version: ssl.TLSVers
 
 
 def test_the_handshake_byte_by_byte(connect: Callable[..., Pair]) -> None:
-    """Also the first message that comes in one chunk with the end of the handshake is heard."""
+    """A handshake byte by byte succeeds, and the first message in one chunk with its end is heard."""
     pair = connect(shaken=False)
     pair.client.step()
     pair.transport.read()
@@ -93,7 +93,7 @@ def test_the_handshake_byte_by_byte(connect: Callable[..., Pair]) -> None:
 
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, int]]:
-    """Calls of OpenSSL, by name."""
+    """Count calls of OpenSSL, by name."""
     counts = dict.fromkeys(("ssl_read", "ssl_write", "bio_read", "bio_write", "clear_errors", "ssl_get_error"), 0)
 
     def counting(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
@@ -109,7 +109,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, int]]:
 
 
 class CountedSocket:
-    """A socket that counts system calls."""
+    """Wraps a socket, and counts system calls."""
 
     def __init__(self, real: Any, counts: dict[str, int]) -> None:
         self._real, self._counts = real, counts
@@ -122,7 +122,7 @@ class CountedSocket:
 def test_what_a_result_costs(
     connect: Callable[..., Pair], counted: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One call of each kind for a record in and one out, and no change of what the kernel waits for."""
+    """A record in and one out cost one call of each kind, and no change of what the kernel waits for."""
     pair = connect()
     monkeypatch.setattr(pair.place, "watch", pytest.fail)
     pair.protocol.on_data = lambda protocol, data: protocol.transport.write(b"ack s 1\n")
@@ -190,7 +190,7 @@ def test_a_peer_that_does_not_read(connect: Callable[..., Pair]) -> None:
 
 
 def test_the_last_words_leave_before_the_end(connect: Callable[..., Pair]) -> None:
-    """`loseConnection` with much unsent: all of it, then the end of TLS, then the end of the socket."""
+    """A `loseConnection` with much unsent sends all of it, then the end of TLS, and then closes the socket."""
     pair = connect()
     said = b"x" * 3_000_000
     pair.transport.write(said)
@@ -206,7 +206,7 @@ def test_the_last_words_leave_before_the_end(connect: Callable[..., Pair]) -> No
 
 
 def test_what_is_written_before_the_handshake(connect: Callable[..., Pair]) -> None:
-    """It waits for the handshake, without asking the kernel for room that is there all the time."""
+    """Such bytes wait for the handshake, without asking the kernel for room that is there all the time."""
     pair = connect(shaken=False)
     pair.transport.write(b"early")
     assert (pair.place.wanted, pair.transport.unsent) == ((True, False), 5)
@@ -310,7 +310,7 @@ def test_the_fault_of_one_is_no_other_ones(connect: Callable[..., Pair]) -> None
 
 
 def test_a_fault_behind_a_message_that_ends_its_connection(connect: Callable[..., Pair]) -> None:
-    """Its error does not stay in the thread's queue, where the end of another's TLS would be taken for a fault."""
+    """The error of such a fault does not stay in the thread's queue, where it would spoil the end of another's TLS."""
     bad, good = connect(), connect()
     bad.protocol.on_data = lambda protocol, data: protocol.transport.abortConnection()
     stream = bytearray(stream_of(bad, [b"one", b"two"]))
@@ -363,7 +363,7 @@ def test_bytes_behind_the_end_of_tls_are_not_kept(
 
 
 def test_what_was_said_before_the_end_is_heard(connect: Callable[..., Pair]) -> None:
-    """A last message and the end of TLS in one chunk."""
+    """A last message in one chunk with the end of TLS is heard."""
     pair = connect()
     pair.client.say(b"the last report")
     pair.client.end_tls()

@@ -24,7 +24,7 @@ from helen.wiring import _recall
 
 
 class Home(Notebook):
-    """An owner that knows its connections."""
+    """Stands in for an owner that counts its connections."""
 
     def __init__(self, clock: Clock) -> None:
         super().__init__(clock)
@@ -85,7 +85,7 @@ def test_200_strangers_of_one_network(home: Home, door: AgentListener) -> None:
 
 
 def test_20_strangers_of_one_address(home: Home, door: AgentListener) -> None:
-    """Its own oldest goes for its next one; others of its network lose nothing (F55)."""
+    """The oldest stranger of an address makes room for its next one; others of its network lose nothing (F55)."""
     other = knock(door, "192.0.2.9")
     inside = [knock(door, "192.0.2.1") for _ in range(MAX_OF_ADDRESS)]
     assert [each.transport.ended for each in inside] == [None] * MAX_OF_ADDRESS
@@ -177,7 +177,7 @@ def test_the_quota_of_strangers_is_a_setting(home: Home) -> None:
 
 
 def test_counts_come_back_to_nothing(home: Home, door: AgentListener) -> None:
-    """Whatever becomes of a connection."""
+    """Counts come back to nothing however a connection ends."""
     connections = [knock(door) for _ in range(4)]
     connections[0].admitted = True
     home.connections.admitted(connections[0])
@@ -188,7 +188,9 @@ def test_counts_come_back_to_nothing(home: Home, door: AgentListener) -> None:
 
 
 def test_waiting_until_none_is_left(home: Home, door: AgentListener) -> None:
-    """It fires with the last one that goes, at once if there is none; whoever waits no longer is forgotten."""
+    """The Deferred fires with the last connection that goes, or at once without any; a waiter that gives up is
+    forgotten.
+    """
     assert home.connections.when_none().called
     connections = [knock(door), knock(door)]
     none, other = home.connections.when_none(), home.connections.when_none()
@@ -200,7 +202,7 @@ def test_waiting_until_none_is_left(home: Home, door: AgentListener) -> None:
 
 
 def test_the_tick(door: AgentListener, clock: Clock) -> None:
-    """One timer for all of them."""
+    """One timer serves all connections."""
     door.startFactory()
     connection = knock(door)
     assert len(clock.getDelayedCalls()) == 1
@@ -236,7 +238,7 @@ def test_a_tick_takes_turns(home: Home, door: AgentListener, clock: Clock, monke
 
 
 def test_a_fault_in_one_connection(door: AgentListener, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is dropped; the tick goes on for the others."""
+    """A connection with a fault is dropped; the tick goes on for the others."""
     bad, good = knock(door), knock(door)
     monkeypatch.setattr(bad, "sweep", lambda now, wall: 1 / 0)
     door.startFactory()

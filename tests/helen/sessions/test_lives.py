@@ -1,4 +1,4 @@
-"""Identities that end while they are connected, with a thousand of them on one door; and twins (docs/security.rst)."""
+"""Tests a thousand identities of one listener that end while they are connected; and twins (docs/security.rst)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MANY = 1_000
 
 
 def home_of_house(clock: Clock) -> Any:
-    """The house of test_house.py, in which everything but the house is ours."""
+    """Return the stage of test_session_service.py, whose parts but the session service are in memory."""
     name = "helen_test_house"
     if name not in sys.modules:
         spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name("test_session_service.py"))
@@ -30,7 +30,9 @@ def home_of_house(clock: Clock) -> Any:
 
 @pytest.fixture
 def crowd(clock: Clock) -> tuple[Any, Any, list[Any]]:
-    """A house, and a thousand agents that have said hello; each with a key and a last moment of its own."""
+    """Return a session service with a thousand agents that have said hello; each has a key and a last moment of its
+    own.
+    """
     home = home_of_house(clock)
     peers = [home.agent(f"web-{number}") for number in range(MANY)]
     for number, peer in enumerate(peers):
@@ -61,7 +63,7 @@ def test_a_certificate_expires_among_a_thousand(crowd: tuple[Any, Any, list[Any]
 
 @pytest.mark.adversary(24)
 def test_a_revocation_among_a_thousand(crowd: tuple[Any, Any, list[Any]]) -> None:
-    """Before `revoke` has returned, without waiting for a tick or for the disk; each key of the name, and no other."""
+    """A revocation ends each connection with a key of the name, and no other, before `revoke` has returned."""
     home, listener, peers = crowd
     before = home.clock.seconds()
     home.authority.tell_revoked("web-7", frozenset({"key-7", "an older key"}))

@@ -72,7 +72,7 @@ def test_both_sides_of_bytes(clock: Clock, last: int, errors: int) -> None:
 
 
 def test_a_spool_is_delayed_never_lost(clock: Clock) -> None:
-    """An agent that comes back when it was told to brings all of it, in its order (F52)."""
+    """An agent that comes back when it was told to brings all of its spool, in its order (F52)."""
     home = Home(clock, "results=10/60")
     taken, sent_away, first = [], 0, 1
     while first <= 100:
@@ -104,7 +104,7 @@ def test_the_other_agent_notices_nothing(clock: Clock) -> None:
 
 
 def test_one_that_comes_back_too_early(clock: Clock) -> None:
-    """It hears how long it shall still stay away; nothing is journalled of such visits, and then it is welcome."""
+    """Such an agent is told how long to stay away still, its visits are not journalled, and later it is admitted."""
     home = Home(clock, "results=1/60")
     peer = home.agent()
     report(peer, 1, 2)
@@ -121,7 +121,7 @@ def test_one_that_comes_back_too_early(clock: Clock) -> None:
 
 
 def test_how_long_it_is_sent_away(clock: Clock) -> None:
-    """Until what it lacks has come back, at least half a minute, at most an hour."""
+    """The agent is sent away until its quota has come back, for half a minute at least and an hour at most."""
     home = Home(clock, "bytes=2MiB/1MiB")
     peer = home.agent()
     report(peer, 1, 2, 3, size=1_048_576)
@@ -135,7 +135,7 @@ def test_how_long_it_is_sent_away(clock: Clock) -> None:
 @pytest.mark.parametrize(("number", "errors"), [(100, []), (101, [f"overloaded;retry-after={RETRY_LEAST}"])])
 @pytest.mark.parametrize("kind", [m.Ping, m.Pong])
 def test_both_sides_of_messages(clock: Clock, kind: Any, number: int, errors: list[str]) -> None:
-    """Pings, and answers that answer nothing (F73)."""
+    """Pings, and answers that answer nothing, count against the quota of messages (F73)."""
     home = Home(clock, "messages=100/60")
     peer = home.agent()
     peer.hear()
@@ -146,7 +146,7 @@ def test_both_sides_of_messages(clock: Clock, kind: Any, number: int, errors: li
 
 
 def test_pings_are_answered_a_few_in_a_turn(clock: Clock) -> None:
-    """A thousand that come at once leave every other agent its turn (F73)."""
+    """A thousand pings that come at once leave every other agent its turn (F73)."""
     home = Home(clock)
     peer = home.agent()
     peer.hear()
@@ -163,7 +163,7 @@ def test_pings_are_answered_a_few_in_a_turn(clock: Clock) -> None:
 
 
 def test_results_take_one_slice(clock: Clock) -> None:
-    """An agent with more than a slice of them goes on in the next turns, and counts as busy for a second after."""
+    """An agent with more results than a slice goes on in the next turns, and counts as busy for a second after."""
     home = Home(clock)
     peer = home.agent()
     turns = home.house.fair_turns
@@ -213,7 +213,7 @@ def test_one_slow_message_makes_nobody_busy(clock: Clock) -> None:
 
 
 def test_one_that_waits_for_its_slice_is_not_silent(clock: Clock) -> None:
-    """Its words lie in the kernel meanwhile: no deadline runs, it is pinged so that it doesn't leave."""
+    """No deadline runs for such a connection, whose words lie in the kernel, and it is pinged so that it stays."""
     home = Home(clock)
     peer = home.agent()
     peer.hear()
@@ -284,7 +284,7 @@ def test_a_flood_holds_those_who_take_part_in_it(clock: Clock, late: str) -> Non
 
 
 def test_forty_of_those_that_wait_get_a_share_each_tick(clock: Clock) -> None:
-    """The first ones, while journal and states are behind and not full: else who has sent much would wait for ever."""
+    """The first ones that wait get a share while journal and states are behind and not full; no one waits for ever."""
     home = Home(clock)
     peers = [home.agent(f"a{number}") for number in range(FAIR_UNEVALUATED // SHARE + 2)]
     behind = home.house.results.unevaluated = [None] * (FAIR_UNEVALUATED + 1)
@@ -355,7 +355,7 @@ def test_the_rest_of_a_great_message_waits_while_the_journal_is_behind(clock: Cl
 
 
 def test_the_parts_of_a_great_result_take_turns_if_they_come_fast(clock: Clock) -> None:
-    """They would else have as much of the reactor as they like: none of them is a message that a slice could end."""
+    """Fast parts of a great result are read in turns: no message among them ends that a slice could stop at."""
     home = Home(clock)
     fast, slow = home.agent("fast"), home.agent("slow")
     blob = b"{" + b" " * 200_000 + b"}"
@@ -376,7 +376,7 @@ def test_the_parts_of_a_great_result_take_turns_if_they_come_fast(clock: Clock) 
 
 
 def test_a_target_that_is_gone_is_not_made_again(clock: Clock) -> None:
-    """Its last result was on its way to the disk when it was taken out of the file."""
+    """A target that was taken out is not made again by a result that was on its way to the disk."""
     home = Home(clock)
     peer = home.agent()
     results = home.house.results
@@ -401,7 +401,7 @@ def test_both_sides_of_sessions(clock: Clock, number: int, errors: int) -> None:
 
 @pytest.mark.parametrize(("number", "errors"), [(2, []), (3, ["overloaded;retry-after=60"])])
 def test_both_sides_of_enrolments(clock: Clock, number: int, errors: list[str]) -> None:
-    """An agent that asks for a new certificate again and again."""
+    """An agent that asks for a new certificate again and again is refused beyond its quota."""
     home = Home(clock, "enrolments=2/1")
     peer = Peer(home.house, clock, encrypted=True)
     peer.connection.identity = home.authority.identify(None, 0.0)
@@ -494,7 +494,7 @@ def test_bytes_count_as_they_come(clock: Clock, letter: str) -> None:
 
 
 def test_questions_of_a_connection_that_has_gone(clock: Clock) -> None:
-    """They have failed, and the next connection of the agent has room for as many; no answer is waited for twice."""
+    """The questions of such a connection fail, and the agent's next connection has room for as many."""
     home = Home(clock, "questions=2")
     peer = home.agent()
     home.ask("web-1")
@@ -513,7 +513,7 @@ def test_questions_of_a_connection_that_has_gone(clock: Clock) -> None:
 
 
 def test_it_is_a_trouble_of_that_agent(clock: Clock) -> None:
-    """Said once, with what happened, to which agent and what to do; over when it was not seen for a while (F52)."""
+    """The trouble of the agent is told once, with what to do, and is over when it was not seen for a while (F52)."""
     home = Home(clock, "results=1/60")
     said = told(home)
     for _ in range(3):
@@ -540,7 +540,7 @@ def test_it_is_a_trouble_of_that_agent(clock: Clock) -> None:
 
 
 def test_several_quotas_of_one_agent_are_one_message(clock: Clock) -> None:
-    """And one recovery, after the last of them."""
+    """One problem is told for several quotas of an agent, and one recovery after the last of them."""
     home = Home(clock, "results=1/60", "messages=100/60")
     said = told(home)
     peer = home.agent()
@@ -558,7 +558,7 @@ def test_several_quotas_of_one_agent_are_one_message(clock: Clock) -> None:
 
 
 def test_what_other_parts_leave_out_is_told(clock: Clock) -> None:
-    """States and series: counted by difference, and only of agents that are known (F51)."""
+    """Left out states and series are counted by difference, and only for agents that are known (F51)."""
     home, counts = Home(clock), {"web-1": 5, "gone": 9}
     home.agent()
     said = told(home)

@@ -1,4 +1,4 @@
-"""Peers whose TLS says nothing and costs something: changes of keys, empty records, very many small ones (14)."""
+"""Tests peers whose TLS says nothing and costs something: changes of keys, empty records, very many small ones (14)."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_empty_records(meet: Callable[[], tuple[Pair, RawRecords]]) -> None:
 
 
 class Heard:
-    """What the client's TLS is given, written down."""
+    """Keeps a copy of what the client's TLS is given."""
 
     def __init__(self, real: Any) -> None:
         self._real, self.data = real, b""
@@ -139,7 +139,7 @@ class Heard:
 
 
 def test_a_record_of_many_new_handshakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of TLS 1.2: the first ends the connection. 4,096 in one record were refused one by one, which took 38 ms."""
+    """The first new handshake of TLS 1.2 ends the connection; 4,096 that were refused one by one took 38 ms."""
     authority, log = Authority(tmp_path), tmp_path / "secrets"
     context = recorded(authority.context(VERSIONS[0]), log)
     authority.context = lambda *given, **more: context  # type: ignore[method-assign]

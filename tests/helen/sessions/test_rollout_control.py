@@ -1,4 +1,4 @@
-"""A rollout from the push to the end, in virtual time: real house, judge, library and store; agents of the protocol.
+"""Tests a rollout from the push to the end, in virtual time: real sessions, judge, library and store.
 
 An agent loads what it is offered when it hears `reload`, answers `check`, and reports by its schedule. The words of its
 check depend on the text of the file that it runs, so that a test can see who ran which version.
@@ -56,7 +56,7 @@ class Authority:
 
 
 class Paper:
-    """A journal that is durable when `deliver` says so; what is not delivered by then is lost in a crash."""
+    """Stands in for the journal: it is durable when `deliver` says so, and a crash loses the rest."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock, self.at = clock, 0
@@ -86,7 +86,7 @@ class Paper:
     def forget_below(self, agent: str, spool: str, first: int) -> None: ...
 
     def changes(self, kind: str) -> list[tuple[str, dict[str, Any]]]:
-        """Agent and document of each."""
+        """Return agent and document of each change of a kind."""
         return [
             (each.change.agent or "", json.loads(each.change.document))
             for each in (*self.records, *self.waiting)
@@ -95,7 +95,7 @@ class Paper:
 
 
 class Equus:
-    """One agent."""
+    """Plays one agent."""
 
     def __init__(self, town: Town, name: str, role: str) -> None:
         self.town, self.name, self.role = town, name, role
@@ -145,7 +145,7 @@ class Equus:
 
 
 class Town:
-    """One Helen without sockets. `restart(lost=True)`: killed before the journal had what it was given last."""
+    """Runs one Helen without sockets. `restart(lost=True)`: killed before the journal had what it was given last."""
 
     def __init__(self, folder: Path, inbox: Inbox) -> None:
         self.folder, self.inbox, self.clock = folder, inbox, Clock()
@@ -195,7 +195,7 @@ class Town:
         self.inbox.wait(self.library.load_contents())
 
     def lint(self, files: Any) -> Any:
-        """Every check runs as often as `every`; what is a library has no table."""
+        """Return a table for each check, which runs as often as `every`, and none for a library."""
         table = {name: None if name.startswith("lib/") else CheckTable(Path(name).stem, float(self.every), 1.0)
                  for name in files if not name.startswith("tests/")}  # fmt: skip
         return succeed({name: Verdict(each) for name, each in table.items()})
@@ -241,7 +241,7 @@ class Town:
             self.deliver()
 
     def pass_time(self, seconds: int) -> None:
-        """Second by second; agents report every `every` seconds."""
+        """Let time pass second by second; agents report every `every` seconds."""
         for _ in range(seconds):
             self.clock.advance(1)
             if self.clock.seconds() % self.every == 0:
@@ -270,7 +270,7 @@ class Town:
         return {(each.shown.to_json()["status"], each.trial is not None) for key, each in states if key[1] == "cpu"}
 
     def ran(self, text: str) -> set[str]:
-        """Agents that ever ran this text."""
+        """Return the agents that ever ran this text."""
         return {agent.name for agent in self.agents.values() if text in agent.ran}
 
     def steps(self) -> list[str]:
@@ -288,8 +288,8 @@ def town(tmp_path: Path, inbox: Inbox, no_threads: None, monkeypatch: pytest.Mon
 
 
 def test_what_fails_on_30_percent_never_leaves_ring_1_and_notifies_nobody(town: Town) -> None:
-    """It fails on a kind of host that 9 of 30 agents are of; one of three members is. People hear of the
-    rollout, once.
+    """The version fails on a kind of host that 9 of 30 agents are of, and one of the first ring's three members is.
+    People hear of the rollout, once.
     """
     town.populate(*["web"] * 21, *["db"] * 9)
     town.pass_time(20)
@@ -478,7 +478,7 @@ def test_one_that_cannot_go_back(town: Town, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_file_that_was_broken_before_is_not_the_new_version_s_fault(town: Town) -> None:
-    """Only changed files count, and of those only what is new."""
+    """Only changed files count, and of those only new faults."""
     town.populate("web")
     agent = town.agents["a-00"]
     agent.peer.say(
@@ -499,7 +499,9 @@ def test_a_file_that_was_broken_before_is_not_the_new_version_s_fault(town: Town
 
 
 def test_what_one_refuses_another_is_asked_to_load(town: Town) -> None:
-    """It can, so the push goes on without the first one; nobody is told of the second one's states meanwhile (F53)."""
+    """Another agent that can load the file lets the push go on without the first one; nobody is told of its states
+    (F53).
+    """
     town.populate(*["web"] * 6)
     town.pass_time(10)
     for text in "bcd":
@@ -524,7 +526,7 @@ def test_what_one_refuses_another_is_asked_to_load(town: Town) -> None:
 
 
 def test_what_two_refuse_goes_back_and_so_often_they_are_set_aside(town: Town) -> None:
-    """At the second version that goes back on the word of two; then pushes pass them by, until they are readmitted."""
+    """Two agents on whose word a second version goes back are passed by in pushes, until they are readmitted."""
     town.populate(*["web"] * 6)
     town.pass_time(10)
     for name in ("a-00", "a-01"):
@@ -564,13 +566,13 @@ def test_the_key_of_rings_is_kept(town: Town) -> None:
 
 
 def test_names_that_checks_have() -> None:
-    """An entry's id, and the check's own name."""
+    """A check's names are an entry's id and the check's own name."""
     text = '[[assign]]\ncheck = "disk"\nid = "root"\n[[assign]]\ncheck = "cpu"\nid = "x"\n[[assign]]\ncheck = "disk"\n'
     assert ids_of(read(text), {"disk", "net"}) == {"disk", "net", "root"}
 
 
 def test_looking_back(tmp_path: Path) -> None:
-    """The newest results of the checks that are wanted, enough of each, out of several segments; asked ones never."""
+    """The newest results of the wanted checks are found in several segments, enough of each, and no asked ones."""
     now = [1_000.0]
     for round_ in range(3):
         now[0] = 1_000.0 * (round_ + 1)

@@ -58,7 +58,7 @@ def test_what_code_says_that_is_in_no_set(home: Home) -> None:
 
 
 def test_a_late_word_of_such_code_is_kept_nowhere_either(home: Home) -> None:
-    """Nobody waits for it any more."""
+    """A late result of one-off code is not kept, and counted as late."""
     peer = home.agent()
     peer.hear()
     home.ask("web-1", check=one_off.NAME, timeout=1.0)
@@ -93,7 +93,7 @@ def test_agents_that_know_no_orders(home: Home) -> None:
 
 
 def test_hello_2_is_answered_with_the_schedule(home: Home) -> None:
-    """And nothing else, before the agent has said what it has."""
+    """A `hello` of version 2 is answered with the schedule and nothing else, before the agent has said what it has."""
     (schedule,) = home.agent().hear()
     assert [(e["id"], e["every"]) for e in json.loads(schedule.blob)] == [("cpu", 10.0)]
     assert home.journal.changes == [("link", "up", "web-1")]
@@ -124,7 +124,7 @@ def test_too_old(home: Home, clock: Clock, version: str, told: bool) -> None:
 
 
 def test_reload_once_for_each_set(home: Home) -> None:
-    """To agents that have another one, however often that is said."""
+    """An agent with another set is told `reload` once, however often that is said."""
     peer = home.agent()
     peer.hear()
     peer.say(loaded("old"))
@@ -175,7 +175,7 @@ def test_strangers_and_agents_are_counted(home: Home) -> None:
 
 
 def test_facts_are_kept_once(home: Home) -> None:
-    """Not with every reload; again if the disk did not take them, or if they change."""
+    """Facts are stored again if the disk did not take them or if they change, and not with every reload."""
     peer = home.agent()
     for labels in ({"a": "1"}, {"a": "1"}, {"a": "2"}):
         peer.say(loaded(labels=labels))
@@ -189,7 +189,7 @@ def test_facts_are_kept_once(home: Home) -> None:
 
 @pytest.mark.parametrize("size", [10, 100_000])
 def test_loaded(home: Home, no_threads: None, size: int) -> None:
-    """Its words about itself are known, however long it is; its spool's beginning goes to the journal."""
+    """An agent's words about itself are known, however long they are; its spool's beginning goes to the journal."""
     peer = home.agent()
     peer.say(
         loaded(labels={"role": "web"}, spool={"id": "s", "first": 5}, host={"os": "x"}, filler="x" * size), m.Ping(1)
@@ -202,7 +202,7 @@ def test_loaded(home: Home, no_threads: None, size: int) -> None:
 
 
 def test_nothing_is_heard_while_a_long_report_is_read(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reports that follow would be counted before their spool's beginning is known."""
+    """Reports wait for a long `loaded`: they would be counted before their spool's beginning is known."""
     reading: Deferred[Any] = Deferred()
     monkeypatch.setattr("helen.sessions.session_service.deferToThread", lambda *args: reading)
     peer = home.agent()
@@ -216,7 +216,7 @@ def test_nothing_is_heard_while_a_long_report_is_read(home: Home, monkeypatch: p
 
 
 def test_a_report_is_kept_with_the_offset_of_its_agents_clock(home: Home) -> None:
-    """That of its connection's agent, and none where there is none."""
+    """A report has the offset of its connection's agent, and none if there is none."""
     clocks = {"web-1": AgentClock(-3600.0), "web-2": AgentClock(1.9)}
     home.house.results.judged = SimpleNamespace(timeline=SimpleNamespace(clocks=clocks))
     peers = [home.agent(name) for name in ("web-1", "web-2", "web-3")]
@@ -233,7 +233,7 @@ def test_a_report_is_kept_with_the_offset_of_its_agents_clock(home: Home) -> Non
 
 
 def test_acks_only_after_the_disk(home: Home) -> None:
-    """Not before; then the highest of each spool."""
+    """An ack is sent when the disk has the report, and only the highest of each spool."""
     peer = home.agent()
     peer.hear()
     peer.say(*(m.Report("s", n, "cpu", b'{"status": "ok", "summary": "fine"}') for n in (1, 2, 3)))
@@ -247,7 +247,7 @@ def test_acks_only_after_the_disk(home: Home) -> None:
 
 
 def test_an_ack_for_one_that_has_gone(home: Home) -> None:
-    """It will say it again, and be told then."""
+    """Such an agent gets no ack, since it will report again."""
     peer = home.agent()
     peer.say(m.Report("s", 1, "cpu", b"{}"))
     peer.hang_up()
@@ -257,7 +257,7 @@ def test_an_ack_for_one_that_has_gone(home: Home) -> None:
 
 @pytest.mark.adversary(56)
 def test_a_clock_that_is_off(home: Home) -> None:
-    """Shown, by the least of what its results say."""
+    """The offset of a clock is the least that its results say."""
     peer = home.agent()
     for late in (0.0, 3.0, 1.0):
         document = {"status": "ok", "started": WALL + 100.0 - late, "took_ms": 500.0}
@@ -278,7 +278,7 @@ def test_overloaded(home: Home, version: int) -> None:
 
 
 def test_held_back_while_the_journal_is_full(home: Home) -> None:
-    """It is not read from; once there is room it goes on where it was."""
+    """The connection is not read while the journal is full; once there is room it goes on where it was."""
     peer = home.agent()
     peer.hear()
     home.journal.full = True
@@ -293,7 +293,7 @@ def test_held_back_while_the_journal_is_full(home: Home) -> None:
 
 
 def test_those_held_back_are_let_go_one_by_one(home: Home) -> None:
-    """Their messages may fill it again: the others go on waiting."""
+    """Connections wait on if one that is let go fills the journal again."""
     peers = [home.agent(f"a{n}") for n in range(3)]
     home.journal.full = True
     for peer in peers:
@@ -327,7 +327,7 @@ def test_an_answer_comes_by_way_of_the_disk(home: Home) -> None:
 
 
 def test_an_agent_that_goes_while_asked(home: Home) -> None:
-    """Failed; if its answer is on its way it counts."""
+    """An agent that goes fails the question, unless its answer is on its way."""
     peer, other = home.agent("a"), home.agent("b")
     home.ask("*")
     (check,) = [message for message in other.hear() if isinstance(message, m.Check)]
@@ -389,7 +389,7 @@ def test_manifest_and_files(home: Home) -> None:
 
 
 def test_64_great_files_in_one_turn(home: Home) -> None:
-    """They leave as the agent reads; never are more than two megabytes waiting."""
+    """Files leave as the agent reads; never are more than two megabytes waiting."""
     home.library.contents["f" * 64] = b"x" * 1_000_000
     peer = home.agent()
     peer.hear()
@@ -405,7 +405,7 @@ def test_64_great_files_in_one_turn(home: Home) -> None:
 
 
 def test_assignments_reach_all(home: Home) -> None:
-    """Agents whose schedule is another one get it."""
+    """An agent whose schedule is another one gets it."""
     peers = [home.agent(name) for name in ("web-1", "db-1")]
     for peer in peers:
         peer.hear()
@@ -454,7 +454,7 @@ def test_enrolled(home: Home, clock: Clock) -> None:
     ("error", "slug"), [(NotEnrolled("expired token"), "not-enrolled"), (StoreFailed("disk full"), "internal")]
 )
 def test_not_enrolled(home: Home, clock: Clock, error: Exception, slug: str) -> None:
-    """Whatever is wrong with the token; what is wrong with us is another word."""
+    """A wrong token is one refusal, whatever is wrong with it; a fault of ours has another word."""
     home.authority.answer = fail(error)
     peer = Peer(home.house, clock)
     peer.say(m.Enrol(1, "web-1", b'{"csr": "CSR", "token": "T"}'))
@@ -489,7 +489,7 @@ def test_held_by_enrolment_and_by_the_journal(home: Home) -> None:
 
 
 def test_revoked(home: Home) -> None:
-    """Live connections end at once, by the key."""
+    """A revocation ends live connections at once, by the key."""
     bad, good = home.agent("a"), home.agent("b")
     bad.connection.identity = Identity("a", "key-a", WALL + 1e6)
     good.connection.identity = Identity("b", "key-b", WALL + 1e6)
@@ -521,7 +521,7 @@ def test_goodbye(home: Home, clock: Clock, inbox: Inbox) -> None:
 
 
 def test_who_comes_while_we_go(home: Home) -> None:
-    """It is told to come back."""
+    """An agent that comes while Helen stops is told to come back."""
     home.house.say_goodbye(3)
     assert slugs(home.agent()) == ["shutting-down;retry-after=1"]
 
@@ -538,7 +538,7 @@ def test_a_store_that_is_closed_is_no_news(home: Home, monkeypatch: pytest.Monke
 
 
 def test_results_of_checks_that_report_from_outside(home: Home) -> None:
-    """They are acknowledged, so that the spool goes on, and counted; the state is not theirs to change (F39)."""
+    """Such results are acknowledged, so that the spool goes on, and counted, but change no state (F39)."""
     home.house.results.is_outside = lambda agent, check_id: check_id == "backup"
     home.house.results.declared = {"web-1"}
     peer = home.agent()
@@ -588,7 +588,7 @@ def test_results_of_targets(home: Home) -> None:
 
 
 def test_more_targets_than_an_agent_has_room_for(home: Home) -> None:
-    """It gets its own checks and as many others as it takes; what is left out is known while it is connected."""
+    """The agent gets its own checks and as many others as it takes; what is left out is known while it is connected."""
     peer, delivery = home.agent(), home.house.delivery
     peer.hear()
     further = tuple(ScheduleEntry(f"t{n}", "cpu", 60.0, 0.0, 5.0, {}) for n in range(5_000))

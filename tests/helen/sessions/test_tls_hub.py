@@ -1,4 +1,4 @@
-"""The hub over real sockets: who is served when, what a fault ends, and what is left after many ends."""
+"""Tests the hub over real sockets: who is served when, what a fault ends, and what is left after many ends."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 
 class Recorders:
-    """In place of the listener: a Recorder for each that comes, or nothing while it is `full`."""
+    """Stands in for the listener: it makes a Recorder for each that comes, or nothing while it is `full`."""
 
     def __init__(self) -> None:
         self.made: list[Recorder] = []
@@ -48,7 +48,7 @@ class Recorders:
 
 
 class Home:
-    """A hub with its clock, its port and clients."""
+    """Holds a hub with its clock, its port and clients."""
 
     def __init__(self, authority: Authority, listener: Any = None) -> None:
         self.authority, self.clock, self.port = authority, ReactorClock(), StillPort()
@@ -123,7 +123,7 @@ def home(authority: Authority) -> Iterator[Home]:
 
 
 def test_an_agent_is_known_by_its_certificate_and_acknowledged(authority: Authority) -> None:
-    """The same connection as over Twisted's transport: hello, a report, its ack, an end."""
+    """The connection works as over Twisted's transport: hello, a report, its ack, an end."""
     clock = ReactorClock()
     notebook = Notebook(clock)
     shown: list[Any] = []
@@ -144,7 +144,7 @@ def test_an_agent_is_known_by_its_certificate_and_acknowledged(authority: Author
 
 
 class CountedSet:
-    """The set of the hub, with the changes of what is waited for."""
+    """Wraps the hub's set, and counts changes of what is waited for."""
 
     def __init__(self, real: Any) -> None:
         self._real, self.changes = real, 0
@@ -182,7 +182,7 @@ def test_a_short_pause_costs_no_system_call(home: Home) -> None:
 
 @pytest.mark.parametrize("is_pressed", [True, False])
 def test_turns_go_round(home: Home, is_pressed: bool) -> None:
-    """Of agents that wait, each of which takes all the time of a turn, one is served in each, and none twice."""
+    """One waiting agent that takes all the time of a turn is served in each turn, and none twice."""
     if is_pressed:
         home.turns.rotation.press()  # then it is served in the turn that those who wait have in the rotation
     many = home.join(3)
@@ -198,7 +198,7 @@ def test_turns_go_round(home: Home, is_pressed: bool) -> None:
 
 
 def test_an_agent_that_speaks_does_not_wait_for_all_that_wait(home: Home) -> None:
-    """Also while none floods: a hundred that come at once took all turns, until each had said hello."""
+    """An agent that speaks is served before a hundred that wait, also while none floods."""
     *many, seldom = home.join(6)
     order = home.slowly(CALM_LOOK / 2)
     home.say_much(many)
@@ -229,7 +229,7 @@ def test_an_agent_that_seldom_speaks_comes_before_those_that_wait(home: Home) ->
 
 @pytest.mark.parametrize("is_pressed", [True, False])
 def test_many_that_speak_at_once_wait_for_no_turn_in_the_rotation(home: Home, is_pressed: bool) -> None:
-    """A thousand that said little while one agent flooded had one turn of the rotation each, which were seconds."""
+    """A thousand that said little are served several in a turn while one agent floods."""
     many = home.join(12)
     if is_pressed:
         home.turns.rotation.press()
@@ -257,7 +257,7 @@ def test_of_agents_that_wait_none_waits_for_the_others_alone(home: Home) -> None
 
 
 def test_of_those_that_speak_now_the_one_comes_first_that_was_served_longest_ago(home: Home) -> None:
-    """Connections of the turn before come after it, in whichever order the kernel names them."""
+    """Connections of the turn before come after the others, in whichever order the kernel names them."""
     home.turns.rotation.press()
     many = home.join(4)
     order: list[bytes] = []
@@ -274,7 +274,7 @@ def test_of_those_that_speak_now_the_one_comes_first_that_was_served_longest_ago
 
 
 def test_one_who_sends_much_waits_for_those_who_send_little(home: Home) -> None:
-    """It has its turn among all that works long."""
+    """An agent that sends much takes turns with all that works long."""
     home.turns.rotation.press()
     great, small = home.join(2)
     order: list[str] = []
@@ -298,7 +298,7 @@ def test_one_who_sends_much_waits_for_those_who_send_little(home: Home) -> None:
 
 
 def test_the_first_words_of_an_agent_are_those_of_a_stranger(home: Home) -> None:
-    """They cost as much as a handshake, and while agents flood they have the turn of one."""
+    """The first words cost as much as a handshake, and have the turn of one while agents flood."""
     agent = home.join(1)[0]
     new = home.dial()
     home.until(lambda: new.is_trusted and home.listener.made[1].events == ["trusted"])
@@ -316,7 +316,7 @@ def test_the_first_words_of_an_agent_are_those_of_a_stranger(home: Home) -> None
 
 
 def test_a_look_that_took_long_does_not_put_off_the_next_one(home: Home) -> None:
-    """It may have waited for another thread: a twentieth of the time would be a hundred turns without a look."""
+    """A look may have waited for another thread, and its length is not counted for the next one."""
     home.turns.rotation.press()
     waiting, seldom = home.join(2)
     home.say(seldom, b"a")

@@ -18,7 +18,7 @@ def entry(check: str = "cpu", every: float = 10.0, offset: float = 3.0) -> Sched
 
 
 class Asked:
-    """A V1Scheduler, and what it asked when."""
+    """Holds a V1Scheduler, and what it asked when."""
 
     def __init__(self) -> None:
         self.now = NOW
@@ -34,7 +34,7 @@ class Asked:
         return next(self.ids)
 
     def run_until(self, seconds: float, answer: FakeLink | None = None) -> None:
-        """As the reactor does it: sleep until the next one is due."""
+        """Run the scheduler as the reactor does: sleep until the next run is due."""
         while (due := self.v1_scheduler.due()) is not None and due <= NOW + seconds:
             self.now = max(self.now, due)
             self.v1_scheduler.run(self.now)
@@ -54,12 +54,12 @@ def asked() -> Asked:
 
 @pytest.mark.parametrize(("now", "due"), [(0.0, 3.0), (2.9, 3.0), (3.0, 13.0), (12.0, 13.0), (-8.0, -7.0)])
 def test_the_next_moment(now: float, due: float) -> None:
-    """The first one after now that has the phase."""
+    """The next moment is the first one after now that has the phase."""
     assert next_due(entry(), now) == pytest.approx(due)
 
 
 def test_asked_at_its_phase(asked: Asked) -> None:
-    """Again and again, never at once."""
+    """A check is asked at its phase again and again, and never at once."""
     link = FakeLink()
     asked.v1_scheduler.take(link, [entry()], NOW)
     asked.run_until(35.0, link)
@@ -67,7 +67,7 @@ def test_asked_at_its_phase(asked: Asked) -> None:
 
 
 def test_an_unanswered_run_is_skipped(asked: Asked) -> None:
-    """And counted; after the answer it is asked again."""
+    """Such a run is skipped and counted; after the answer it is asked again."""
     link = FakeLink()
     asked.v1_scheduler.take(link, [entry()], NOW)
     asked.run_until(25.0)
@@ -91,7 +91,7 @@ def test_the_same_schedule_again_changes_nothing(asked: Asked) -> None:
 
 
 def test_a_changed_schedule(asked: Asked) -> None:
-    """An entry that is gone is asked no more, a new one at its own phase."""
+    """An entry that is gone is asked no more, and a new one at its own phase."""
     link = FakeLink()
     asked.v1_scheduler.take(link, [entry(), entry("disk", 10.0, 5.0)], NOW)
     asked.v1_scheduler.take(link, [entry("disk", 20.0, 6.0)], NOW)
@@ -129,7 +129,9 @@ def test_no_burst_after_a_mass_reconnect(asked: Asked) -> None:
 
 
 def test_no_burst_after_the_clock_jumps_ahead(asked: Asked) -> None:
-    """An hour asleep: what is later than half its interval waits for its next moment; a day's check still runs."""
+    """A check that is late by half its interval waits for its next moment after an hour asleep; a day's check still
+    runs.
+    """
     links = [FakeLink(f"web-{n}") for n in range(100)]
     for link in links:
         asked.v1_scheduler.take(link, [entry("cpu", 60.0, phase(link.name, "cpu", 60.0))], NOW)
@@ -145,7 +147,7 @@ def test_no_burst_after_the_clock_jumps_ahead(asked: Asked) -> None:
 
 
 def test_the_clock_goes_back(asked: Asked) -> None:
-    """An hour back: nobody waits an hour for it."""
+    """A clock that goes back an hour makes nobody wait for an hour."""
     link = FakeLink()
     asked.v1_scheduler.take(link, [entry()], NOW)
     asked.run_until(14.0, link)

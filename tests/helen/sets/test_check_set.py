@@ -49,7 +49,7 @@ def test_each_field_is_signed(old: bytes, new: bytes) -> None:
 
 
 def test_files_and_names_are_signed() -> None:
-    """One more, one less, or two that change places."""
+    """A signature is refused with one file more or less, or with two that change places."""
     files = signed()
     for other in (
         files | {"more.lua": b"return {}", "tests/more.lua": b"return {}"},

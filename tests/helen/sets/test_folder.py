@@ -1,4 +1,4 @@
-"""A set in a folder of checks: what it may not take the place of, how it is pinned, and what a fault leaves."""
+"""Tests a set in a folder of checks: what it may not replace, how it is pinned, and what a fault leaves."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def put(folder: Path, found: CheckSet, **agreed: Any) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with version 1.0, and a check of the operator's own."""
+    """Return a folder with version 1.0 of a set, and a check of the operator's own."""
     (tmp_path / "own.lua").write_text("return {}\n")
     put(tmp_path, a_set())
     return tmp_path
@@ -131,7 +131,7 @@ def test_names_that_helen_ships(tmp_path: Path, name: str) -> None:
 
 
 def test_what_is_said_beforehand(folder: Path) -> None:
-    """A new key by its id, and the way back by --older."""
+    """A new key is accepted by its id, and an older version with --older."""
     put(folder, a_set("2.0", EVE), author=EVES)
     assert read_pins(folder).sets["acme-shop"].key_id == EVES
     put(folder, a_set("1.5", EVE), older=True)
@@ -205,7 +205,7 @@ def test_a_file_that_can_not_be_deleted(folder: Path, monkeypatch: pytest.Monkey
 def test_a_stop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_first: bool, place: Any, name: str, is_done: bool
 ) -> None:
-    """Before and after each step, of a first version and of the next: the same addition ends the work."""
+    """The same addition ends the work after a stop before or after each step, of a first version and of the next."""
     (tmp_path / "own.lua").write_text("return {}\n")
     if not is_first:
         put(tmp_path, a_set())
@@ -272,7 +272,7 @@ def test_another_version_after_a_stop(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_a_set_is_taken_out_after_a_stop(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the files that the newer version has brought."""
+    """A set is taken out with the files that the newer version has brought."""
     _stop_next(folder, monkeypatch)
     pins = read_pins(folder)
     assert (pins.worked_on("acme-shop"), pins.left("acme-shop")) == (
@@ -284,7 +284,7 @@ def test_a_set_is_taken_out_after_a_stop(folder: Path, monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("text", ["", "[]", '{"acme-shop": []}', '{"acme-shop": {"more.lua": 7}}', "[" * 100_000])
 def test_a_damaged_note_of_a_stop(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    """Then a file that a stop has left counts as the operator's; a name that leads out of the folder counts never."""
+    """A file that a stop has left counts as the operator's then; a name that leads out of the folder never counts."""
     _stop_next(folder, monkeypatch)
     (folder / COMING).write_text(text)
     with pytest.raises(SetRefused, match=r"shop_orders\.lua was changed since acme-shop was added"):
@@ -295,7 +295,7 @@ def test_a_damaged_note_of_a_stop(folder: Path, monkeypatch: pytest.MonkeyPatch,
 
 
 def test_work_in_what_a_stop_has_left(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is the operator's, as any other work; so is a file of another set, though it is the same."""
+    """A changed file that a stop has left is the operator's, and so is an equal file of another set."""
     with monkeypatch.context() as patch:
         patch.setattr(Pins, "write", _stop)
         with pytest.raises(Stopped):
@@ -355,7 +355,7 @@ def test_a_list_that_was_spoiled(tmp_path: Path, text: str) -> None:
     ],
 )  # fmt: skip
 def test_a_list_that_would_lead_elsewhere(folder: Path, field: str, value: Any) -> None:
-    """`remove` deletes what the list names: no name in it leads out of the folder."""
+    """A list is refused if a name in it leads out of the folder, since `remove` deletes what it names."""
     document = json.loads((folder / PINS).read_text())
     document["sets"]["acme-shop"][field] = value
     (folder / PINS).write_text(json.dumps(document))

@@ -1,4 +1,4 @@
-"""Where sets come from: archives and repositories of this machine, and how a set stands against its source."""
+"""Tests where sets come from: archives and repositories of this machine, and how a set stands against its source."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def commit(folder: Path, files: dict[str, bytes], tag: str) -> None:
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    """Versions 1.0, 1.9 and 1.10, with tags of both forms, and one that is none."""
+    """Return a repository with versions 1.0, 1.9 and 1.10, with tags of both forms, and one that is none."""
     folder = tmp_path / "acme shop"
     folder.mkdir()
     git(folder, "init")
@@ -51,7 +51,7 @@ def pinned(found: CheckSet, source: str) -> Pin:
 
 
 def test_a_repository(repository: Path) -> None:
-    """At a tag, and at what is checked out; what hooks and settings of it would do is not done."""
+    """A set is read at a tag or at what is checked out; the repository's hooks and settings do nothing."""
     marker = repository.parent / "ran"
     hook = repository / ".git" / "hooks" / "post-checkout"
     hook.write_text(f"#!/bin/sh\ntouch {marker}\n")
@@ -74,7 +74,7 @@ def test_a_repository_that_steers_git(repository: Path, monkeypatch: pytest.Monk
 
 
 def test_settings_of_the_operator(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Line endings, filters and attributes of theirs change nothing, and run nothing."""
+    """Line endings, filters and attributes of the operator change nothing, and run nothing."""
     home, marker = tmp_path / "home", tmp_path / "ran"
     (home / ".config" / "git").mkdir(parents=True)
     (home / ".config" / "git" / "attributes").write_text("*.lua text eol=crlf filter=x\n")
@@ -93,7 +93,9 @@ def test_settings_of_the_operator(repository: Path, tmp_path: Path, monkeypatch:
 
 
 def test_repositories_that_the_operator_calls_safe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They stay so, with no other setting: git refuses a repository of another person that nobody has named."""
+    """Safe folders are passed on and no other setting: git refuses a repository of another person that nobody has
+    named.
+    """
     (tmp_path / ".gitconfig").write_text(
         '[safe]\ndirectory = "/srv/a \\"b\\" \\\\c"\ndirectory = /srv/d\n[user]\nname = Ann\n'
     )
@@ -169,7 +171,7 @@ def test_how_a_set_of_a_repository_stands(repository: Path) -> None:
 
 
 def test_a_branch_is_followed_itself(repository: Path) -> None:
-    """Its tags are another line of work: 1.10 is neither newer nor older than what stands there."""
+    """A branch is another line of work than its tags: 1.10 is neither newer nor older than what stands there."""
     commit(repository, signed(unsigned("1.11")), "rc-100")
     for ref in ("main", "rc-100"):
         assert read_source(f"git+file://{repository}@{ref}").tags_above("0.1") == []

@@ -23,7 +23,7 @@ FILES = {"set.toml": b"x", "a.lua": b"return {}\n", "lib/b.lua": b""}
 @pytest.mark.parametrize("top", ["", "./", "acme-shop/", "./acme-shop/"])
 @pytest.mark.parametrize("form", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
 def test_archives_as_people_make_them(top: str, form: int) -> None:
-    """With one folder around all, or none; packed or not; with folders as entries of their own."""
+    """An archive is read with one folder around all or none, packed or not, with folders as entries of their own."""
     plain = packed(FILES, top, form)
     assert read_tar(plain) == read_tar(gzip.compress(plain)) == FILES
     folder = entry(top or "./", tarfile.DIRTYPE)
@@ -31,7 +31,7 @@ def test_archives_as_people_make_them(top: str, form: int) -> None:
 
 
 def test_what_we_write_we_read() -> None:
-    """And it is the same each time."""
+    """An archive of ours is read again, and is the same each time."""
     files = signed()
     assert read_tar(tar_of(files, "acme-shop-1.0")) == files
     assert tar_of(files, "x") == tar_of(dict(reversed(files.items())), "x")
@@ -40,7 +40,7 @@ def test_what_we_write_we_read() -> None:
 
 
 def _claimed(size: bytes, kind: bytes = b"0") -> bytes:
-    """An archive whose header claims a size, with the right sum."""
+    """Return an archive whose header claims a size, with the right sum."""
     header = bytearray(archive((entry("a.lua"), b""))[:512])
     header[156:157] = kind
     header[124:136] = size
@@ -50,14 +50,14 @@ def _claimed(size: bytes, kind: bytes = b"0") -> bytes:
 
 
 def _pax(**headers: str) -> bytes:
-    """An archive with a pax header before its one file."""
+    """Return an archive with a pax header before its one file."""
     info = entry("a.lua", content=b"1")
     info.pax_headers = headers
     return archive((info, b"1"), form=tarfile.PAX_FORMAT)
 
 
 def _raw_pax(*contents: bytes) -> bytes:
-    """An archive with pax headers of these bytes before its one file."""
+    """Return an archive with pax headers of these bytes before its one file."""
     headers = [(entry("PaxHeader", tarfile.XHDTYPE, each), each) for each in contents]
     return archive(*headers, (entry("a.lua", content=b"1"), b"1"))
 

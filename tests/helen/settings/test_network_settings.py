@@ -14,13 +14,13 @@ HERE = Broker("tcp://127.0.0.1:5556")
 
 
 def test_nothing_is_on_by_itself() -> None:
-    """And then pyzmq is not needed."""
+    """No network is on by itself, and then pyzmq is not needed."""
     chosen = read({"state": "/s"}).network
     assert (chosen, chosen.is_wanted) == (NONE, False)
 
 
 def test_all_of_them() -> None:
-    """From the environment, whose lists have commas."""
+    """All settings of the network come from the environment, whose lists have commas."""
     environment = {
         "HELEN_SCALE0": "tcp://127.0.0.1:5556,tcp://10.0.0.2:5556#b2", "HELEN_SCALE0_IDENTITY": "h1",
         "HELEN_EMBED_SCALE0": "/b.json", "HELEN_NETWORK_KEY": "/n",

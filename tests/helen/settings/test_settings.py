@@ -1,4 +1,4 @@
-"""Flags win over the environment, the environment over the file, the file over defaults."""
+"""Tests that flags win over the environment, the environment over the file, and the file over defaults."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ def config(tmp_path: Path) -> Path:
 
 
 def test_defaults() -> None:
-    """Only the state directory must be given."""
+    """Only the state directory must be given; all else has a default."""
     assert read({"state": "/s"}) == Settings(Path("/s"), ("*", 4166), ("127.0.0.1", 4167))
 
 
@@ -81,7 +81,7 @@ def test_bad_values(found: dict[str, object], sentence: str) -> None:
 
 
 def test_an_address_of_ipv6() -> None:
-    """In brackets."""
+    """An address of IPv6 stands in brackets."""
     assert read({"state": "/s", "listen": "[::1]:0"}).listen == ("::1", 0)
 
 
@@ -99,7 +99,7 @@ def test_an_address_of_ipv6() -> None:
     ],
 )
 def test_a_bad_file(tmp_path: Path, text: str, sentence: str) -> None:
-    """It says where, what, and what is expected."""
+    """A bad file is refused with where, what, and what is expected."""
     path = tmp_path / "helen.toml"
     path.write_text(text)
     with pytest.raises(SettingsError, match=sentence):
@@ -107,13 +107,13 @@ def test_a_bad_file(tmp_path: Path, text: str, sentence: str) -> None:
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    """Its name was given, so it must be there."""
+    """A file whose name was given must be there."""
     with pytest.raises(SettingsError, match="can't be read: No such file"):
         gather({}, {}, tmp_path / "none")
 
 
 def test_a_switch_of_the_environment() -> None:
-    """1 or 0, and nothing that could mean either."""
+    """A switch is 1 or 0 or a clear word, and nothing that could mean either."""
     assert gather({}, {"HELEN_INSECURE_PLAINTEXT": "no"}, None) == {"insecure-plaintext": False}
     with pytest.raises(SettingsError, match="HELEN_INSECURE_PLAINTEXT is 'maybe': write 1 or 0"):
         gather({}, {"HELEN_INSECURE_PLAINTEXT": "maybe"}, None)
@@ -123,7 +123,7 @@ def test_a_switch_of_the_environment() -> None:
     ("said", "rings"), [("role=canary", "role=canary,100%"), ("1", "1%,10%,100%"), (True, "1%,10%,100%")]
 )
 def test_rings(said: object, rings: str) -> None:
-    """As `helen push` takes them, or a switch for the usual ones."""
+    """Rings are given as `helen push` takes them, or as a switch for the usual ones."""
     assert read({"state": "/s", "rings": said}).rings == read_rings(rings)
 
 

@@ -1,4 +1,4 @@
-"""Which checks of an agent get a state: those that Helen has rules for, and so many others."""
+"""Tests which checks of an agent get a state: those that Helen has rules for, and so many others."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_what_has_a_rule_is_born_all_the_same() -> None:
 
 
 def test_one_that_goes_makes_room() -> None:
-    """A check that is retired, and an agent that is forgotten."""
+    """A check that is retired makes room for another, and so does an agent that is forgotten."""
     timeline = Timeline()
     timeline.most_states = 2
     run(timeline.set_rules("evil", AgentRules({}, {"x": Rule()}, Rule())))
@@ -68,7 +68,7 @@ def test_the_figure_is_in_the_history() -> None:
 
 
 def test_an_older_copy_is_read() -> None:
-    """It names no figure, and counts nothing."""
+    """An older copy names no figure, and counts nothing."""
     header = header_of(Timeline())
     del header["most_states"], header["left_out"]
     assert (restore(header, []).most_states, restore(header, []).left_out) == (MOST_STATES, {})

@@ -26,7 +26,7 @@ RULES = AgentRules({}, {
 
 
 def everything(timeline: Timeline) -> dict[str, Any]:
-    """All that a timeline knows, as it is: values, not words."""
+    """Return all that a timeline knows, as values and not as words."""
     deadlines = timeline._deadlines
     return header_of(timeline) | {
         "states": dict(timeline.states), "tallies": timeline.tallies, "touched": timeline.touched,
@@ -36,12 +36,12 @@ def everything(timeline: Timeline) -> dict[str, Any]:
 
 
 def shown_in_rows(state: State | None) -> Any:
-    """What the row of a check that is ok is made of, beside its labels."""
+    """Return what the row of a check that is ok is made of, beside its labels."""
     return None if state is None else (state.shown, state.ack, state.holds, state.trial, state.flap.on)
 
 
 class Both:
-    """One timeline that takes what is calm at once, and one that steps each result."""
+    """Holds one timeline that takes calm results at once, and one that steps each result."""
 
     def __init__(self) -> None:
         self.quick, self.whole = Timeline(), Timeline()
@@ -135,7 +135,7 @@ BEGIN = [
 @settings(max_examples=300, deadline=None)
 @given(st.lists(steps, max_size=40))
 def test_any_history(given: list[tuple[float, tuple[Any, ...]]]) -> None:
-    """Each edge that a result can be on: clocks, spools, sequences, deadlines, checks that are none."""
+    """Both timelines agree at each edge of a result: clocks, spools, sequences, deadlines, checks that are none."""
     both = Both()
     for record in told([*BEGIN, *given]):
         both.take(record)
@@ -146,7 +146,7 @@ def test_any_history(given: list[tuple[float, tuple[Any, ...]]]) -> None:
     ("check", "spool", "ended"), [(CHECK, "s", 0.0), ("quick", "s", -1.0), ("passive", "helen", None)]
 )
 def test_calls_of_a_calm_result(check: str, spool: str, ended: float | None) -> None:
-    """Python's own functions that run for one: `calm`, and the values that it makes."""
+    """A calm result costs the calls of `calm` and of the values that it makes, and no other."""
     both = Both()
     for record in told(BEGIN):
         both.take(record)

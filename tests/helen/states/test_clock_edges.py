@@ -1,4 +1,4 @@
-"""Clocks at their edges: when an agent's figure is believed, and what each time becomes when Helen's clock is set."""
+"""Tests clocks at their edges: when an agent's figure is believed, and what each time becomes when Helen's is set."""
 
 from __future__ import annotations
 
@@ -52,12 +52,14 @@ MEASURED = [  # (clock before, seconds ahead of one more result at NOW, clock af
 
 @pytest.mark.parametrize(("before", "ahead", "after"), MEASURED)
 def test_one_more_result(before: AgentClock, ahead: float, after: AgentClock) -> None:
-    """At each edge of the tolerance, of the time that a lower figure has to stand, and of how far it may vary."""
+    """A result changes the figure at each edge: tolerance, how long a lower one has to stand, and how
+    far it may vary.
+    """
     assert measure(before, NOW + ahead, NOW) == after
 
 
 def test_a_clock_that_needs_no_change_is_the_same_one() -> None:
-    """Nearly every result ends here."""
+    """A clock that needs no change is the same object, as nearly every result leaves it."""
     clock = C(1.0)
     assert measure(clock, NOW, NOW) is clock
 
@@ -87,7 +89,7 @@ NEWEST = Newest("s", 7, NOW, NOW + 1.0)
     (NEWEST, "t", 1, False),
 ])  # fmt: skip
 def test_what_was_before_the_newest(newest: Newest | None, spool: str, sequence: int, older: bool) -> None:
-    """In the same spool; the newest itself, too."""
+    """A result is older by its place in the same spool; the newest itself is, too."""
     assert is_older(newest, spool, sequence) is older
 
 
@@ -97,7 +99,7 @@ def test_what_was_before_the_newest(newest: Newest | None, spool: str, sequence:
     (evolve(NEWEST, doubted=True), NOW + 9.0, "s", True), (evolve(NEWEST, doubted=True), NOW, "t", False),
 ])  # fmt: skip
 def test_what_shows_that_a_clock_was_set_back(newest: Newest | None, ended: float, spool: str, back: bool) -> None:
-    """A result that ended more than two seconds before the one in front of it, or that follows one in doubt."""
+    """A result shows it that ended over two seconds before the one in front of it, or that follows one in doubt."""
     assert is_set_back(newest, ended, spool) is back
     assert Newest("s", 1, 2.0, 3.0).doubted is False
 
@@ -123,13 +125,13 @@ def window(begin: float, created: float, until: float | None = NOW + 500.0, nigh
     (window(NOW, NOW, nightly=True), False), (window(NOW - 900.0, NOW), True),
 ])  # fmt: skip
 def test_lengths_from_now_on(given: Window, from_now: bool) -> None:
-    """A window that begins within a minute after it was made; never one that comes again."""
+    """A window is from now on if it begins within a minute after it was made, unless it comes again."""
     assert _is_from_now(given) is from_now
     assert isinstance(window(NOW, NOW, nightly=True).recurrence, Recurrence)
 
 
 def test_a_length_moves_as_a_whole() -> None:
-    """Its begin, its end if it has one, and when it was made."""
+    """A length moves with its begin, its end if it has one, and when it was made."""
     moved = _moved_window(window(NOW, NOW - 5.0), 70.0)
     assert (moved.begin, moved.until, moved.created) == (NOW + 70.0, NOW + 570.0, NOW + 65.0)
     assert _moved_window(window(NOW, NOW, until=None), 70.0).until is None
@@ -145,7 +147,7 @@ def test_since_when_after_a_step(condition: Condition, since: float) -> None:
 
 
 def test_each_time_of_a_state() -> None:
-    """Silences by the step and the sleep, lengths by the step alone."""
+    """Silences move by the step and the sleep, lengths by the step alone."""
     shown = Condition(3, 9_000.0, PENDING)
     given = State(
         shown, shown, Seen(9_900.0, 9_890.0, "s", 1), ack=Ack("o", until=9_950.0), lost=9_800.0, number=3,
@@ -247,7 +249,9 @@ def test_windows_after_a_step() -> None:
 @pytest.mark.parametrize(("earlier", "stepped"), [(1.0, False), (2.0, False), (2.5, True), (900.0, True)])
 @pytest.mark.parametrize("kind", ["result", "change", "start"])
 def test_a_record_of_a_clock_that_was_set_back(earlier: float, stepped: bool, kind: str) -> None:
-    """More than two seconds before the newest; others count as if they came then."""
+    """A record over two seconds before the newest tells that the clock was set back; others count as if
+    they came then.
+    """
     made = fleet()
     at = NOW - earlier
     if kind == "result":

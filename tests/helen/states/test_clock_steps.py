@@ -23,7 +23,7 @@ STEPS = [-30 * DAY, -DAY, -7_200.0, -90.0, 90.0, 7_200.0, 30 * DAY]
 
 
 class Scene:
-    """A fleet of one check under a wall clock that can be set, and that restarts at will."""
+    """Plays a fleet of one check under a wall clock that can be set, and that restarts at will."""
 
     def __init__(self, rule: Rule = Rule(attempts=1, stale=100.0), ahead: float = 0.0) -> None:  # noqa: B008  # frozen
         self.timeline, self.wall, self.sequence = Timeline(), NOW + ahead, 0
@@ -55,7 +55,7 @@ class Scene:
             self._hear(run(self.timeline.advance(self.wall - 2.0)))
 
     def step(self, by: float) -> None:
-        """As the running Helen notices it."""
+        """Set the wall clock as the running Helen notices it."""
         self.wall += by
         self.change("clock", {"stepped": by, "slept": 0.0})
 
@@ -109,7 +109,7 @@ def test_a_step_makes_nothing_stale_and_stops_no_deadline(by: float) -> None:
 
 @pytest.mark.parametrize("seconds", [75.0, 3_600.0, 9 * 3_600.0])
 def test_time_slept_counts_against_no_check(seconds: float) -> None:
-    """Nor against an agent that was away for a moment; what was heard before counts on (F4)."""
+    """Time slept makes no check stale and no agent away; what was heard before counts on (F4)."""
     scene = Scene(Rule(attempts=1, stale=100.0, away=60.0))
     scene.result(0)
     scene.wait(60.0)
@@ -124,7 +124,7 @@ def test_time_slept_counts_against_no_check(seconds: float) -> None:
 @pytest.mark.parametrize("agent_steps", [False, True])
 @pytest.mark.parametrize("by", STEPS)
 def test_results_count_at_once_after_a_step(by: float, agent_steps: bool) -> None:
-    """Whether the agent has a clock of its own, or sits on the same machine (F3, F4)."""
+    """Results count at once after a step, whether the agent has a clock of its own or Helen's (F3, F4)."""
     scene = Scene()
     for _ in range(5):
         scene.result(0)
@@ -137,7 +137,7 @@ def test_results_count_at_once_after_a_step(by: float, agent_steps: bool) -> Non
 @pytest.mark.adversary(56)
 @pytest.mark.parametrize("by", [-7_200.0, -DAY])
 def test_an_agent_whose_clock_was_set_back_is_not_silent(by: float) -> None:
-    """Its results count again after a minute; meanwhile the check is not called stale (F1)."""
+    """The agent's results count again after a minute; meanwhile the check is not called stale (F1)."""
     scene = Scene(Rule(attempts=1, stale=41.0))
     for _ in range(20):
         scene.result(0)
@@ -170,7 +170,7 @@ def test_an_acknowledgement_lasts_as_long_as_it_was_given_for(by: float, saved: 
 
 @pytest.mark.parametrize("by", STEPS)
 def test_a_downtime_from_now_on_lasts_as_long_as_it_was_given_for(by: float) -> None:
-    """One that was given under the wrong clock does so, too (F3)."""
+    """A downtime keeps its length over a step, also one that was given under the wrong clock (F3)."""
     scene = Scene(Rule(attempts=1))
     scene.change("downtime", {"id": "w", "begin": scene.wall, "until": scene.wall + 600.0})
     scene.wait(300.0)
@@ -203,7 +203,7 @@ def nightly(scene: Scene, later: float, lasting: float) -> dict[str, object]:
 def test_a_clock_that_is_wrong_for_minutes_neither_loses_nor_ends_a_planned_window(
     by: float, made: Callable[[Scene, float, float], dict[str, object]]
 ) -> None:
-    """Not before it begins, and not while it is on (F3, F4)."""
+    """A planned window counts once by the right clock, whether the clock was wrong before it or in it (F3, F4)."""
     scene = Scene(Rule(attempts=1))
     scene.change("downtime", made(scene, 1_200.0, 1_800.0))
     scene.wait(600.0)
@@ -284,7 +284,7 @@ def test_an_agents_clock_that_is_set_back_is_believed_after_a_minute(
 
 @pytest.mark.parametrize("back", [90.0, 7_200.0, DAY])
 def test_a_state_of_the_wrong_time_began_as_long_ago_as_it_seemed(back: float) -> None:
-    """It began by the wrong clock, ahead of now: by the right one it is as old as before."""
+    """A state that began ahead of now by the wrong clock is as old as before by the right one."""
     scene = Scene()
     scene.result(0)
     scene.result(2)

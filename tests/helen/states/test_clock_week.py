@@ -38,7 +38,7 @@ class Tight(Fleet):
 
 
 class Troubles:
-    """The wrong times of one clock, and Helen's sleeps, by true time."""
+    """Holds the wrong times of one clock, and Helen's sleeps, by true time."""
 
     def __init__(self, rng: random.Random, fleet: Fleet, steps: int) -> None:
         self._busy = [(begin - 3_600.0, end + 3_600.0) for begin, end in fleet.absences]
@@ -55,11 +55,11 @@ class Troubles:
         return next((by for begin, end, by in self.wrong if begin <= at < end), 0.0)
 
     def edges(self) -> list[tuple[float, float]]:
-        """When the clock is set, and by how much."""
+        """Return when the clock is set, and by how much."""
         return sorted([(begin, by) for begin, _, by in self.wrong] + [(end, -by) for _, end, by in self.wrong])
 
     def sleeps(self, rng: random.Random, records: list[Record], fleet: Fleet, wanted: int) -> list[tuple[float, float]]:
-        """Sleeps in which nothing else begins or ends: what Helen can't see in time it can't tell in time."""
+        """Return sleeps in which nothing else begins or ends: what Helen can't see in time it can't tell in time."""
         eventful = [record.received for record in records if record.kind != "result"]
         for record in records:
             if record.kind in ("downtime", "silence") and "begin" in record.content:
@@ -101,7 +101,7 @@ def restless(
     timeline: Timeline, records: Iterable[Record], end: float, helen: Troubles, agents: dict[str, Troubles],
     sleeps: list[tuple[float, float]],
 ) -> Iterator[tuple[float, Any]]:  # fmt: skip
-    """The same records as a Helen has them whose clock is set, who sleeps, and whose agents' clocks are set, too."""
+    """Yield the same records as a Helen has them whose clock is set, that sleeps, and whose agents' clocks are set."""
     jumps = [(at, {"stepped": by, "slept": 0.0}) for at, by in helen.edges()]
     jumps += [(until, {"stepped": 0.0, "slept": until - begin}) for begin, until in sleeps]
     jumps.sort(key=lambda jump: jump[0])
@@ -118,7 +118,7 @@ def restless(
 
 
 def moved(record: Record, at: float, ahead: float, agents: dict[str, Troubles]) -> Record:
-    """A record as it looks by the wrong clocks."""
+    """Return a record as it looks by the wrong clocks."""
     content = record.content
     if record.kind == "result":
         ran = content.ended

@@ -1,4 +1,4 @@
-"""An agent's clock from its results; and how a day was spent."""
+"""Tests an agent's clock from its results; and how a day was spent."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from helen.states.model import PENDING, STALE, Condition
 
 
 def after(*samples: tuple[float, float]) -> AgentClock:
-    """(received, how far the result's end was ahead) in their order."""
+    """Return the clock after samples of (received, how far the result's end was ahead), in their order."""
     clock = AgentClock()
     for received, ahead in samples:
         clock = measure(clock, received + ahead, received)
@@ -34,7 +34,7 @@ CLOCKS: dict[str, tuple[list[tuple[float, float]], float]] = {
 
 @pytest.mark.parametrize("case", CLOCKS)
 def test_clocks(case: str) -> None:
-    """A clock that is ahead is believed at once, one that is behind when it stands still."""
+    """A clock that is ahead is believed at once, and one that is behind when it stands still."""
     samples, offset = CLOCKS[case]
     assert after(*samples).offset == pytest.approx(offset, abs=0.11)
 
@@ -45,7 +45,7 @@ def turn(at: float, status: int, reason: str | None = None, attempt: int = 0) ->
 
 
 def test_a_stretch_is_cut_by_all_that_happened_in_it() -> None:
-    """Planned before absent, absent before what the check said; soft results change nothing."""
+    """Planned time counts before absent time, and that before the check's status; soft results change nothing."""
     turns = [turn(10, 0), turn(20, 2, attempt=1), turn(30, 2), turn(60, 3, STALE), turn(80, 0), turn(90, 3)]
     coverage = cover(turns, 0.0, 100.0, planned=[(40, 50)], absences=[(45, 55), (85, 88)])
     unknown = {PENDING: 10.0, "helen-down": 8.0, STALE: 20.0, "said-unknown": 10.0}

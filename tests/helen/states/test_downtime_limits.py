@@ -1,4 +1,4 @@
-"""Downtimes and silences at their limits: the last value that is taken and the first that isn't; defaults; edges."""
+"""Tests downtimes and silences at their limits: the last value that is taken, the first that isn't; defaults; edges."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ LIMITS = [
 
 @pytest.mark.parametrize(("key", "taken", "refused", "said"), LIMITS)
 def test_limits(key: str, taken: Any, refused: Any, said: str) -> None:
-    """The fields that are taken are in the window as they were written."""
+    """A field that is taken is in the window as it was written; one beyond its limit is refused."""
     document = read_window({**GOOD, key: taken}, 15.0).to_json()
     if key not in ("matchers", "recurrence"):
         assert document[key] == taken
@@ -54,7 +54,7 @@ def test_limits(key: str, taken: Any, refused: Any, said: str) -> None:
 
 
 def test_what_is_left_out() -> None:
-    """It begins and was made now, covers everything, and says nothing."""
+    """A window without these fields begins and was made now, covers everything, and says nothing."""
     window = read_window({"id": "w", "kind": "downtime", "until": 99}, 15.0)
     assert window == Window("w", "downtime", Scope(("*",), ("*",), (), ()), 15.0, 99.0, None, "", "", 15.0)
     assert read_window({**GOOD, "created": 3}, 15.0).created == 3.0
@@ -71,12 +71,12 @@ def test_what_is_left_out() -> None:
     ],
 )
 def test_its_sentence(words: dict[str, str], said: str) -> None:
-    """With which it stands as a reason."""
+    """A window has the sentence with which it stands as a reason."""
     assert read_window({**GOOD, **words}, 0.0).sentence == said
 
 
 def test_once() -> None:
-    """It is one span, to the second, whether it is asked before, within or after."""
+    """A single window is one span, to the second, whether it is asked before, within or after."""
     window = read_window(GOOD, 0.0)
     assert [list(spans(window, after)) for after in (0.0, 10.0, 19.9, 20.0, 21.0)] == [
         [(10.0, 20.0)], [(10.0, 20.0)], [(10.0, 20.0)], [], [],
@@ -86,7 +86,7 @@ def test_once() -> None:
 
 
 def test_a_recurrence_without_an_end() -> None:
-    """It is on from the evening to the morning, for ever; before `begin` it is not."""
+    """The window is on from evening to morning for ever, and not before `begin`."""
     window = read_window({"id": "w", "kind": "downtime", "begin": at("2026-05-05T12:00"), "recurrence": NIGHTLY}, 0.0)
     nights = [
         (at("2026-05-05T22:00"), at("2026-05-06T06:00")),
@@ -142,7 +142,7 @@ def test_all_labels_have_to_fit(labels: dict[str, str], covered: bool) -> None:
 
 
 def test_matchers_narrow_a_scope() -> None:
-    """They see the check's names and labels as Alertmanager does; one about the severity is refused."""
+    """Matchers see the check's names and labels as Alertmanager does; one about the severity is refused."""
     window = read_window({**GOOD, "agents": ["web-*"], "matchers": [{"name": "check", "value": "disk"}]}, 0.0)
     assert window.scope.covers("web-1", "disk", {}) is True
     assert window.scope.covers("web-1", "load", {}) is False

@@ -1,4 +1,4 @@
-"""Downtimes and silences in time: both nights of the year when clocks change, what is refused, and round trips."""
+"""Tests downtimes and silences in time: both nights of the year when clocks change, refusals, and round trips."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def nightly(begin: str, end: str, zone: str = "Europe/Berlin", **days: list[str]
 
 
 def hours(window: Window, after: float, count: int) -> list[tuple[str, str]]:
-    """The next spans in UTC."""
+    """Return the next spans in UTC."""
     found = []
     for begin, end in spans(window, after):
         found.append(tuple(f"{datetime.fromtimestamp(t, ZoneInfo('UTC')):%m-%d %H:%M}" for t in (begin, end)))
@@ -82,7 +82,7 @@ NIGHTS = {
 
 @pytest.mark.parametrize("night", NIGHTS)
 def test_the_nights_when_clocks_change(night: str) -> None:
-    """It covers the moments whose local time is in it, from the first to the last."""
+    """A window covers the moments whose local time is in it, from the first to the last."""
     begin, end, after, expected = NIGHTS[night]
     assert hours(nightly(begin, end), at(after), len(expected)) == expected
 
@@ -93,7 +93,7 @@ ZONES = st.sampled_from(["Europe/Berlin", "America/New_York", "Australia/Lord_Ho
 @settings(deadline=None)  # a busy machine is no fault of it
 @given(st.integers(0, 2 * 366 * 24 * 4), st.integers(0, 95), st.integers(0, 95), ZONES)
 def test_local_time_decides(quarter: int, begin: int, end: int, zone: str) -> None:
-    """A moment whose local time is within is covered; one that is not isn't, but where an hour comes twice."""
+    """A moment is covered if its local time is within, except for an hour that comes twice."""
     if begin == end:
         return
     moment = at("2026-01-01T00:00", ZoneInfo("UTC")) + quarter * 900.0
@@ -167,7 +167,7 @@ def test_begin_and_until_bound_a_recurrence() -> None:
 
 
 def test_edges_of_one_that_happens_once() -> None:
-    """Before, within, after."""
+    """A single window is on within its span, and its next edge is its begin, its end, or none."""
     window = read_window({"id": "o", "kind": "silence", "begin": 100, "until": 200}, 0.0)
     assert [(on_at(window, t), next_edge(window, t)) for t in (50.0, 100.0, 199.0, 200.0)] == [
         (None, 100.0), (200.0, 200.0), (200.0, 200.0), (None, None),
@@ -240,7 +240,7 @@ RECURRENCES: dict[str, tuple[Any, str]] = {
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_is_refused(case: str) -> None:
-    """With a sentence that says what to write."""
+    """A wrong window is refused with a sentence that says what to write."""
     document, said = REFUSED[case]
     with pytest.raises(WindowRefused, match=said):
         read_window(document, 0.0)
@@ -248,7 +248,7 @@ def test_what_is_refused(case: str) -> None:
 
 @pytest.mark.parametrize("case", RECURRENCES)
 def test_what_is_refused_of_a_recurrence(case: str) -> None:
-    """Likewise."""
+    """A wrong recurrence is refused with a sentence that says what to write."""
     recurrence, said = RECURRENCES[case]
     with pytest.raises(WindowRefused, match=said):
         read_window({"id": "x", "kind": "silence", "recurrence": recurrence}, 0.0)

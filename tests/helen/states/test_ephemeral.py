@@ -50,7 +50,7 @@ def test_away_and_forgotten_without_a_word() -> None:
 
 
 def test_a_problem_that_was_told_is_closed() -> None:
-    """Somebody who was told of a full disk hears that its machine is no more."""
+    """A person who was told of a full disk is told that its machine is no more."""
     timeline, _ = connected()
     told = run(timeline.result(*DISK, result(102.0, CRITICAL)))
     assert decisions(told) == [("disk", "notify", "problem")]
@@ -59,7 +59,7 @@ def test_a_problem_that_was_told_is_closed() -> None:
 
 
 def test_it_comes_back() -> None:
-    """Its link loses the reason, and its checks wait for a result; a copy of the states goes on alike."""
+    """The link loses the reason, and the checks wait for a result; a copy of the states goes on alike."""
     timeline, _ = connected()
     run(timeline.link("pod-1", False))
     run(timeline.advance(150.0))
@@ -73,7 +73,7 @@ def test_it_comes_back() -> None:
 
 
 def test_the_rule_of_its_link() -> None:
-    """It is away sooner than others, or as soon as the file says; and others are critical as ever."""
+    """The link is away sooner than others, or as soon as the file says, and others are critical as ever."""
     assert link_rule(NO_SETTINGS, is_ephemeral=True) == Rule(1, 1, flap_start=None, away=EPHEMERAL_AWAY, missing=OK)
     assert link_rule(RuleSettings(away=2.0), is_ephemeral=True).away == 2.0
     assert link_rule(RuleSettings(away=90.0)) == Rule(1, 1, flap_start=None, away=90.0)

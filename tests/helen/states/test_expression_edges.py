@@ -1,4 +1,6 @@
-"""Expressions and matchers at their edges: the steps that each syntax comes to, limits, and places in refusals."""
+"""Tests expressions and matchers at their edges: the steps that each syntax comes to, limits, and places
+in refusals.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ SPLIT = re.compile(r"Split\(first=(-?\d+), second=(-?\d+)\)")
 
 
 def shape(source: str) -> str:
-    """The steps in short: a character's expression, or the two places of a split."""
+    """Return the steps in short: a character's expression, or the two places of a split."""
     found = []
     for step in read_expression(source).program:
         found.append(step.test.pattern if isinstance(step, Char) else f"<{step.first},{step.second}>")
@@ -77,7 +79,7 @@ def test_what_is_refused(source: str, why: str) -> None:
     "[^]a]", r"[a\-\-b]", "a{1234}".replace("1234", "0012"), "(|a)", "()", "a||b", r"[\d\-]",
 ])  # fmt: skip
 def test_what_is_just_taken(source: str) -> None:
-    """The last value at each edge."""
+    """The last value at each edge is taken."""
     assert read_expression(source) is read_expression(source)
 
 
@@ -96,7 +98,7 @@ def test_how_long_an_expression_may_be(source: str, is_taken: bool) -> None:
 
 
 def test_a_long_expression_is_quoted_in_part() -> None:
-    """Two hundred characters of it."""
+    """Two hundred characters of a long expression are quoted."""
     with pytest.raises(BadExpression) as caught:
         read_expression("a" * 300 + "(")
     assert str(caught.value) == f"{'a' * 200!r} can't be used: a group is not closed"
@@ -108,12 +110,12 @@ def test_a_long_expression_is_quoted_in_part() -> None:
     (["x", r"\d", "b"], 1, False),
 ])  # fmt: skip
 def test_ends_of_a_range(members: list[str], at: int, is_end: bool) -> None:
-    """A dash beside it that is neither the first nor the last of its class."""
+    """A dash is one of a range if it is neither the first nor the last of its class."""
     assert _is_end_of_range(members, at) is is_end
 
 
 def test_parts_of_a_program() -> None:
-    """A step over a character, and one without."""
+    """A program has steps over a character, and steps without one."""
     expression = read_expression("a?b")
     assert expression.program[0] == Split(1, 2) and SPLIT.match(repr(expression.program[0])) is not None
     assert [expression.fullmatch(text) for text in ("ab", "b", "a", "", "abb", "aab")] == [
@@ -132,7 +134,7 @@ def test_parts_of_a_program() -> None:
     ("", []), ("{}", []), ("a=,", [Matcher("a", "")]), ("a=b,", [Matcher("a", "b")]),
 ])  # fmt: skip
 def test_texts(text: str, found: list[Matcher] | None) -> None:
-    """In braces or without, quoted or not."""
+    """Matchers are read in braces or without, quoted or not."""
     assert list(read_matchers(text)) == (found if found is not None else [Matcher("a", "b"), Matcher("c", "d")])
 
 
@@ -141,7 +143,7 @@ def test_texts(text: str, found: list[Matcher] | None) -> None:
     (Matcher("a", "b", True, False), 'a!~"b"'), (Matcher("a", 'x"\\\n'), 'a="x\\"\\\\\\n"'),
 ])  # fmt: skip
 def test_a_matcher_as_text(matcher: Matcher, written: str) -> None:
-    """As amtool writes it, and as it is read."""
+    """A matcher is written as amtool writes it, and read so again."""
     assert (str(matcher), list(read_matchers(written))) == (written, [matcher])
 
 
@@ -158,7 +160,7 @@ def test_what_a_matcher_holds_for(matcher: Matcher, labels: dict[str, str], hold
 
 @pytest.mark.parametrize(("count", "is_taken"), [(MAX_MATCHERS, True), (MAX_MATCHERS + 1, False)])
 def test_how_many_matchers(count: int, is_taken: bool) -> None:
-    """Fifty of one silence."""
+    """A silence may have fifty matchers."""
     text = ",".join(f"a{at}=b" for at in range(count))
     assert MAX_MATCHERS == 50
     if is_taken:
@@ -181,7 +183,7 @@ BAD = [
 
 @pytest.mark.parametrize(("document", "why"), BAD)
 def test_no_matcher_in_json(document: Any, why: str) -> None:
-    """Each fault by itself."""
+    """Each fault of a matcher in JSON is told by itself."""
     with pytest.raises(ValueError) as caught:
         read_matcher(document)
     assert str(caught.value).startswith(why)

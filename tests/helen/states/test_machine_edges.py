@@ -1,4 +1,4 @@
-"""The state machine at its edges: which result is history, when deadlines come, and what an acknowledgement ends."""
+"""Tests the state machine at its edges: which result is history, when deadlines come, and what ends an ack."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ RULE = Rule(attempts=1, stale=100.0, away=60.0)
 
 
 def state(status: int = OK, since: float = 9_000.0, reason: str | None = None, **more: Any) -> State:
-    """Confirmed, with a result of five seconds ago."""
+    """Return a confirmed state, with a result of five seconds ago."""
     condition = Condition(status, since, reason)
     usual: dict[str, Any] = {"seen": Seen(NOW - 5.0, NOW - 6.0, "s", 7)}
     return State(condition, condition, **usual | more)
@@ -77,7 +77,7 @@ HISTORY = [  # (stale, seen, ended seconds ago, spool, sequence, is history)
 def test_history(
     stale: float | None, seen: Seen | None, ago: float | None, spool: str, sequence: int, is_late: bool
 ) -> None:
-    """Too late for the check's own deadline, or ten minutes; behind another one of its spool, or in time of another."""
+    """A result is history if it is too late for its check's deadline or ten minutes, or behind another of its spool."""
     given = Result(NOW, OK, None if ago is None else NOW - ago, spool, sequence)
     assert is_history(seen, given, Rule(stale=stale)) is is_late
     before = state(seen=seen) if seen is not None else State.pending(NOW - 50.0)
@@ -105,7 +105,9 @@ STALE_AT = [  # (seen at, reason, since, listening, started, stale at)
 def test_when_a_check_is_stale(
     seen: float | None, reason: str | None, since: float, listening: float | None, started: float, due: float | None
 ) -> None:
-    """A whole deadline in which its agent could have said something; at the latest after three."""
+    """A check is stale after a whole deadline in which its agent could have said something, at the
+    latest after three.
+    """
     given = state(UNKNOWN, since, reason, seen=None if seen is None else Seen(seen, None, "s", 1))
     assert stale_at(given, RULE, listening, started) == due
     assert deadline(given, RULE, listening, started) == due
@@ -123,7 +125,9 @@ EXPECTED = [  # (expected at, within, begun, started, rule's stale, due)
 def test_when_an_expected_result_is_late(
     at: float, within: float, begun: bool, started: float, stale: float | None, due: float
 ) -> None:
-    """Its own deadline counts instead of the rule's; the sooner of both for a run that has begun."""
+    """An expected result's own deadline counts instead of the rule's; the sooner of both counts for a run that has
+    begun.
+    """
     given = state(expected=Expected(at, within, "a backup", begun))
     assert deadline(given, evolve(RULE, stale=stale), 8_000.0, started) == due
 
@@ -141,7 +145,7 @@ def test_the_next_deadline_is_the_first_of_three() -> None:
 @pytest.mark.parametrize(("at", "fires"), [(10_009.9, False), (10_010.0, True), (10_011.0, True)])
 @pytest.mark.parametrize("kind", ["stale", "ack", "away"])
 def test_a_tick_fires_at_its_time(kind: str, at: float, fires: bool) -> None:
-    """Not before."""
+    """A tick fires at its time and not before."""
     given = {
         "stale": state(seen=Seen(9_910.0, None, "s", 1)),
         "ack": state(CRITICAL, notice=Notice(CRITICAL), ack=Ack("anna", until=10_010.0)),
@@ -171,7 +175,7 @@ SILENCES = [  # (seen at, expected, the sentence of the transition)
 
 @pytest.mark.parametrize(("seen", "expected", "why"), SILENCES)
 def test_a_silence_in_words(seen: float | None, expected: Expected | None, why: str) -> None:
-    """Since when, how long it may be, and by whose word."""
+    """The sentence tells since when there is silence, how long it may be, and by whose word."""
     given = state(since=9_700.0, seen=None if seen is None else Seen(seen, None, "s", 1), expected=expected)
     after, events = step(given, Tick(NOW, 9_000.0, 0.0), evolve(RULE, missing=WARNING))
     assert isinstance(events[0], Transition) and events[0].why == why
@@ -205,12 +209,12 @@ def test_what_is_expected(
     (Condition(UNKNOWN, 0.0), False, 1),
 ])  # fmt: skip
 def test_how_many_results_confirm(hard: Condition, is_ok: bool, needed: int) -> None:
-    """One from nothing known to ok, one from one bad status to another; else as the rule says."""
+    """One result confirms ok from nothing known and one bad status from another; else the rule says how many do."""
     assert _needed(hard, is_ok, Rule(attempts=4, recover=2)) == needed
 
 
 def run(statuses: list[int], rule: Rule, before: State | None = None) -> list[tuple[int, int, int, str]]:
-    """Shown status, its attempt, the hard status and the reason of a transition ("" for none) after each result."""
+    """Return the shown status, its attempt, the hard status and a transition's reason after each result."""
     found, now = [], before or state()
     for number, status in enumerate(statuses):
         now, events = step(now, result(status, NOW + number, 8 + number), rule)
@@ -220,7 +224,7 @@ def run(statuses: list[int], rule: Rule, before: State | None = None) -> list[tu
 
 
 def test_attempts_in_words() -> None:
-    """Soft until enough results in a row are as bad; the change between two bad ones counts on."""
+    """A status is soft until enough results in a row are as bad; a change between two bad ones counts on."""
     assert run([CRITICAL, WARNING, CRITICAL, OK, CRITICAL, OK], Rule(attempts=3, recover=1)) == [
         (2, 1, 0, "critical, attempt 1 of 3"), (1, 2, 0, "warning, attempt 2 of 3"),
         (2, 0, 2, "critical, confirmed by 3 of 3 results"), (0, 0, 0, "the result says ok"),
@@ -237,7 +241,9 @@ def test_attempts_in_words() -> None:
 
 
 def test_since_when() -> None:
-    """A soft status since its first result, a hard one since it was confirmed; the same status since it began."""
+    """A soft status counts since its first result, a hard one since it was confirmed or, if the same,
+    since it began.
+    """
     now, _ = step(state(), result(CRITICAL, NOW, 8), Rule(attempts=3))
     now, _ = step(now, result(WARNING, NOW + 7.0, 9), Rule(attempts=3))
     assert now.shown == Condition(WARNING, NOW, None, 2)
@@ -249,13 +255,13 @@ def test_since_when() -> None:
 
 @pytest.mark.parametrize(("retry", "attempts", "again"), [(5.0, 2, [NOW + 5.0]), (None, 2, []), (5.0, 1, [])])
 def test_a_soft_result_asks_for_the_next_run(retry: float | None, attempts: int, again: list[float]) -> None:
-    """If its rule says when."""
+    """A soft result asks for the next run if its rule says when."""
     _, events = step(state(), result(CRITICAL), Rule(attempts=attempts, retry=retry))
     assert [each.at for each in events if isinstance(each, Again)] == again
 
 
 def test_a_calm_result_changes_what_was_seen_alone() -> None:
-    """And ends what was expected; everything else is kept as it is."""
+    """A calm result ends what was expected, and keeps everything else as it is."""
     before = state(
         notice=Notice(OK, flapping_told=True), holds=(Hold("silence", "w"),), lost=5.0, number=9, ack_at=3.0, down=True,
         expected=Expected(NOW, 5.0), ack=Ack("anna"),
@@ -274,7 +280,9 @@ def test_a_result_ends_the_wait_for_a_parent() -> None:
 
 
 def test_a_transition_carries_the_result() -> None:
-    """Its summary in two hundred characters, its code and its place in the spool; one of a deadline carries none."""
+    """A transition has the summary in 200 characters, the code and the place in the spool; one of a
+    deadline has none.
+    """
     _, events = step(state(), result(CRITICAL, summary="x" * 300, code="E9"), RULE)
     first = events[0]
     assert isinstance(first, Transition)
@@ -297,7 +305,9 @@ def acked(**more: Any) -> State:
     (OK, False, False),
 ])  # fmt: skip
 def test_what_ends_an_acknowledgement(status: int, sticky: bool, kept: bool) -> None:
-    """Another status, unless it is sticky; a recovery in any case. `ack_at` says when."""
+    """Another status ends an acknowledgement unless it is sticky; a recovery ends it in any case.
+    `ack_at` says when.
+    """
     before = evolve(acked(), ack=Ack("anna", sticky=sticky, status=CRITICAL))
     after, events = step(before, result(status), RULE)
     assert (after.ack is not None) is kept
@@ -315,7 +325,7 @@ def test_neither_a_soft_status_nor_silence_ends_it() -> None:
 
 
 def test_a_recovery_without_one_ends_all_from_before() -> None:
-    """An acknowledgement that another Helen made before it counts no more."""
+    """An acknowledgement that another Helen made before the recovery counts no more."""
     after, _ = step(state(CRITICAL, notice=Notice(CRITICAL), ack_at=9_500.0), result(OK), RULE)
     assert after.ack_at == NOW
     late, _ = step(state(CRITICAL, notice=Notice(CRITICAL), ack_at=NOW + 50.0), result(OK), RULE)
@@ -337,7 +347,7 @@ def test_what_can_be_acknowledged(given: State, taken: bool) -> None:
 
 
 def test_a_soft_problem_is_acknowledged_with_its_status() -> None:
-    """The shown one, as long as the confirmed one is ok."""
+    """The shown status is acknowledged as long as the confirmed one is ok."""
     soft, _ = step(state(), result(WARNING), Rule(attempts=3))
     after, _ = step(soft, Acknowledge(NOW, Ack("anna")), Rule(attempts=3))
     assert after.ack == Ack("anna", status=WARNING)
@@ -403,7 +413,7 @@ def test_an_acknowledgement_that_is_taken_back(
 
 
 def test_a_link_that_goes_and_comes() -> None:
-    """It is lost at once, and no event before its time is over."""
+    """The link is lost at once, and no event comes before its time is over."""
     lost, events = step(state(seen=None), Link(NOW, False), RULE)
     assert (lost.lost, events) == (NOW, ())
     back, events = step(lost, Link(NOW + 5.0, True), RULE)
@@ -441,7 +451,7 @@ def test_a_hold_that_ends(kind: str, status: int, reason: str | None, holds: lis
 
 
 def test_a_check_that_is_retired() -> None:
-    """The transition, and the last word to those that were told."""
+    """A retired check has a transition, and a last word to those that were told."""
     after, events = step(state(CRITICAL, notice=Notice(CRITICAL), number=4), Retired(NOW), RULE)
     assert (after.shown, after.number) == (Condition(UNKNOWN, NOW, RETIRED), 6)
     turned, closed = events
@@ -467,10 +477,10 @@ def test_a_check_that_is_retired() -> None:
     (True, Condition(UNKNOWN, 0.0, RETIRED), Condition(UNKNOWN, 0.0, RETIRED), False),
 ])  # fmt: skip
 def test_what_holds_back_its_children(was: bool, now: Condition, hard: Condition, expected: bool) -> None:
-    """A critical check, and one without news since it was."""
+    """A critical check holds its children back, and so does one without news since it was critical."""
     assert is_down(state(down=was), now, hard) is expected
 
 
 def test_the_constants_that_people_count_on() -> None:
-    """Ten minutes, a millisecond, and three deadlines."""
+    """These constants are ten minutes, a millisecond, and three deadlines."""
     assert (machine.LATE_SECONDS, condition_changes.ACK_STEP, silence.UNHEARD_TIMES) == (600.0, 0.001, 3.0)

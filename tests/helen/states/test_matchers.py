@@ -1,4 +1,4 @@
-"""Matchers of labels, and the expressions in them: the verdicts of RE2 and of Python's `re`, in linear time."""
+"""Tests matchers of labels and their expressions: the verdicts of RE2 and of Python's `re`, in linear time."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_what_would_take_years(pattern: str) -> None:
      ("(" * 60 + ")" * 60, "groups in groups"), ("[[:alpha:]]", "can't stand")],
 )  # fmt: skip
 def test_what_is_refused(pattern: str, why: str) -> None:
-    """With the place, or the reason."""
+    """Such an expression is refused with the place, or the reason."""
     with pytest.raises(BadExpression, match=why):
         read_expression(pattern)
 
@@ -97,7 +97,7 @@ def test_matchers(text: str, holds: bool) -> None:
 
 @pytest.mark.parametrize("text", ["agent", "=x", 'a="x', '{a="b"', "a=b c=d,,"])
 def test_no_matcher(text: str) -> None:
-    """It says what one looks like."""
+    """A text that is no matcher is refused with a sentence that shows one."""
     with pytest.raises(ValueError, match="is no matcher"):
         read_matchers(text)
 
@@ -113,6 +113,6 @@ def test_no_matcher_in_json(document: object) -> None:
 
 
 def test_labels_as_prometheus_has_them() -> None:
-    """Names of letters, digits and underscores; what is empty isn't there."""
+    """A label's name gets letters, digits and underscores; an empty label isn't there."""
     assert as_labels({"a-b": "1", "9": "2", "x": "", "ok": "3"}) == {"a_b": "1", "_9": "2", "ok": "3"}
     assert Matcher("a_b", "1").matches(as_labels({"a-b": "1"}))

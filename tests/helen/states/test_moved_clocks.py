@@ -35,7 +35,7 @@ class Other:
         self._take(self.timeline.change(kind, NOW + at + self.ahead, agent, None, document))
 
     def result(self, ended: float, received: float, status: int) -> None:
-        """One of its spool; times in seconds since it came, by the agent's clock."""
+        """Take a result of the spool; times are in seconds since the agent came, by its own clock."""
         self.number += 1
         given = Result(NOW + received + self.ahead, status, NOW + ended, "s", self.number)
         self._take(self.timeline.result(*KEY, given))
@@ -49,7 +49,7 @@ class Other:
         ]
 
     def stale(self) -> list[float]:
-        """When it was found stale, in seconds since the agent came."""
+        """Return when the check was found stale, in seconds since the agent came."""
         return [round(each.at - NOW - self.ahead, 1) for each in self.turns if each.now.reason == STALE]
 
 
@@ -79,7 +79,7 @@ def test_an_agent_that_another_helen_had(ahead: float, plan: str, waiting: int) 
 
 @pytest.mark.parametrize("ahead", [-30.0, 0.0, 30.0])
 def test_a_backlog_of_hours_is_history_there(ahead: float) -> None:
-    """It drains for a while, and each result is closer to now: none of them is taken for news from a slow clock."""
+    """No result of such a backlog is taken for news from a slow clock, though each is closer to now."""
     helen = Other(ahead, 60.0)
     for number in range(300):
         helen.result(-7_200.0 + 20 * number, 0.1 + number / 10, CRITICAL)

@@ -1,4 +1,4 @@
-"""Parts of the states at their edges: the order of deadlines, parents, the share of changes, and values as JSON."""
+"""Tests parts of the states at their edges: the order of deadlines, parents, the share of changes, values as JSON."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def state(status: int = OK, reason: str | None = None, attempt: int = 0, hard: i
 
 
 def test_deadlines_come_in_their_order() -> None:
-    """Windows before checks at equal times; what was superseded is passed over, what was forgotten as well."""
+    """Windows come before checks at equal times; superseded and forgotten deadlines are passed over."""
     due = Deadlines()
     assert (due.next, ("a", "c") in due) == (NEVER, False)
     due.plan(("a", "c"), 7.0)
@@ -71,7 +71,7 @@ def test_deadlines_come_in_their_order() -> None:
 
 
 def test_a_check_without_a_deadline_is_known() -> None:
-    """It was planned, and needs none; a deadline of before stays."""
+    """A check that was planned without a deadline is known; a deadline of before stays."""
     due = Deadlines()
     due.plan(("a", "c"), None)
     due.plan(("a", "d"), 3.0)
@@ -87,7 +87,7 @@ def test_a_check_without_a_deadline_is_known() -> None:
 
 
 def test_parents_and_children() -> None:
-    """By AGENT/CHECK or by CHECK of the same agent; a new rule replaces them all."""
+    """A parent is AGENT/CHECK or a CHECK of the same agent; a new rule replaces them all."""
     known = Dependencies()
     known.set_rule(("a", "c"), Rule(depends=("up", "b/up")))
     assert known.parents(("a", "c")) == (("a", "up"), ("b", "up"))
@@ -137,7 +137,7 @@ def test_two_ways_to_one_parent_are_no_circle() -> None:
     (state(UNKNOWN, AWAY), []),
 ])  # fmt: skip
 def test_what_a_parent_holds_back(given: State, details: list[str]) -> None:
-    """Nothing unless it is down; with its agent away that one's link holds as well."""
+    """A parent holds nothing back unless it is down; with its agent away that one's link holds as well."""
     found = list(holds_of(("a", "c"), given))
     assert [hold.detail for hold in found] == details
     assert [hold.ref for hold in found] == ["a/c", f"a/{LINK}"][: len(details)]
@@ -193,7 +193,7 @@ def test_flapping_begins_at_its_limit(start: float, begins: bool) -> None:
 
 @pytest.mark.parametrize(("stop", "ends"), [(percent(0b10), False), (percent(0b10) + 0.1, True), (5.0, False)])
 def test_flapping_ends_below_its_limit(stop: float, ends: bool) -> None:
-    """Not at it; one message about it is owed then."""
+    """Flapping ends below its limit and not at it; one message about it is owed then."""
     after, events = counted(0b1, True, False, Rule(flap_start=50.0, flap_stop=stop))
     assert after.flap == Flap(0b10, not ends)
     assert events == (
@@ -203,7 +203,7 @@ def test_flapping_ends_below_its_limit(stop: float, ends: bool) -> None:
 
 
 def test_flapping_that_goes_on_says_nothing() -> None:
-    """Neither again that it began, nor what ends it; without detection it ends at once."""
+    """Flapping that goes on tells neither that it began nor what ends it; without detection it ends at once."""
     after, events = counted(0b1111, True, True, Rule())
     assert (after.flap, events) == (Flap(0b11111, True), [])
     after, events = counted(0b1111, True, True, Rule(flap_start=None))
@@ -257,7 +257,7 @@ DECISIONS = [  # (state, action and subject, why); None: nothing is said
 
 @pytest.mark.parametrize(("given", "said"), DECISIONS)
 def test_what_is_decided(given: State, said: tuple[str, str] | None) -> None:
-    """From the state alone, with every reason."""
+    """A decision is made from the state alone, with every reason."""
     notice, decision = decide(given, 7.0)
     if said is None:
         assert decision is None
@@ -277,7 +277,7 @@ def test_what_is_decided(given: State, said: tuple[str, str] | None) -> None:
 
 
 def test_what_is_over_is_owed_no_more() -> None:
-    """A word about what muted a check that is fine, and an end of flapping that nobody heard of."""
+    """A message about what muted a check that is fine is owed no more, nor an end of flapping that nobody was told."""
     assert decide(state(OK, notice=Notice(OK, "over")), 7.0)[0] == Notice()
     assert decide(state(OK, notice=Notice(OK, flapping_ended=True)), 7.0)[0] == Notice()
     kept = Notice(CRITICAL, None, decided=())
@@ -298,7 +298,7 @@ WELL, ILL = Condition(OK, 1.0), Condition(CRITICAL, 1.0)
     (state(CRITICAL, notice=Notice(CRITICAL, "over"), trial=Trial("4", "so", ILL)), "notify"),
 ])  # fmt: skip
 def test_what_a_trial_holds_back(given: State, action: str) -> None:
-    """All that the version may have caused; a problem from before goes on as usual."""
+    """A trial holds back all that the version may have caused; a problem from before goes on as usual."""
     _, decision = decide(given, 7.0)
     assert decision is not None and decision.action == action
     if action == "hold":
@@ -311,7 +311,7 @@ def test_what_a_trial_holds_back(given: State, action: str) -> None:
     (Notice(decided=("problem", "critical")), "drop"), (Notice(CRITICAL, decided=("x",)), "notify"),
 ])  # fmt: skip
 def test_the_last_word(notice: Notice, action: str | None) -> None:
-    """To those that were told; what was held back is dropped."""
+    """A last word goes to those that were told; one that was held back is dropped."""
     decision = close(state(WARNING, notice=notice), 7.0, "retired")
     assert decision == (None if action is None else Decision(0, 7.0, action, "closed", WARNING, "retired"))
 
@@ -321,7 +321,7 @@ def test_the_last_word(notice: Notice, action: str | None) -> None:
     (state(CRITICAL, holds=SILENT), True),
 ])  # fmt: skip
 def test_what_somebody_deals_with(given: State | None, handled: bool) -> None:
-    """It is acknowledged, or in a window."""
+    """A state is dealt with if it is acknowledged, or in a window."""
     assert is_handled(given) is handled
     assert alert_decisions.FLAPPING_ENDED == "flapping-ended"
 
@@ -330,7 +330,7 @@ def test_what_somebody_deals_with(given: State | None, handled: bool) -> None:
 
 
 def test_the_usual_values() -> None:
-    """Each field that a caller leaves out."""
+    """A field that a caller leaves out has its usual value."""
     assert Rule() == Rule(3, 1, None, None, 30.0, 15.0, (), 60.0, False, UNKNOWN)
     assert (Condition(OK, 1.0), Flap(), Reason("k", "d")) == (
         Condition(OK, 1.0, None, 0),
@@ -362,7 +362,7 @@ def test_numbers_of_events() -> None:
 
 
 def test_events_as_records() -> None:
-    """Statuses as words; what was and is as objects."""
+    """An event's record has statuses as words, and its states before and after as objects."""
     assert Transition(3, 1.0, WELL, ILL, "so", "sum", "E", "s", 9).to_json() == {
         "number": 3, "at": 1.0, "was": WELL.to_json(), "now": ILL.to_json(), "why": "so", "summary": "sum", "code": "E",
         "spool": "s", "sequence": 9,
@@ -397,12 +397,12 @@ FULL = State(
     evolve(FULL, down=False),
 ])  # fmt: skip
 def test_a_state_goes_through_json(given: State) -> None:
-    """Every field of it."""
+    """A state comes back from JSON with every field."""
     assert State.from_json(json.loads(json.dumps(given.to_json()))) == given
 
 
 def test_what_is_not_there_is_not_written() -> None:
-    """A trial, an acknowledgement's time, and that it is down."""
+    """A trial, an acknowledgement's time, and being down are written only if they are there."""
     assert sorted(FULL.to_json().keys() - State.pending(1.0).to_json().keys()) == ["ack_at", "down", "trial"]
     assert "down" not in Trial("1", "d", WELL).to_json()
     assert FULL.to_json()["shown"] == {
@@ -414,7 +414,7 @@ def test_what_is_not_there_is_not_written() -> None:
 @pytest.mark.parametrize(("shown", "hard", "down"), [(CRITICAL, CRITICAL, True), (WARNING, CRITICAL, True),
                                                    (CRITICAL, OK, True), (UNKNOWN, UNKNOWN, False)])  # fmt: skip
 def test_a_state_of_an_older_version(shown: int, hard: int, down: bool) -> None:
-    """It lacks what came later; one that is critical is down."""
+    """A state of an older version lacks later fields; one that is critical is down."""
     document = state(shown, attempt=1, hard=hard).to_json()
     for name in ("expected", "trial", "down", "ack_at"):
         document.pop(name, None)
@@ -425,7 +425,7 @@ def test_a_state_of_an_older_version(shown: int, hard: int, down: bool) -> None:
 @pytest.mark.parametrize(("reason", "known"), [(None, True), ("timeout", True), (PENDING, False), ("stale", False),
                                              (AWAY, False), ("retired", False)])  # fmt: skip
 def test_what_is_known(reason: str | None, known: bool) -> None:
-    """A status that a result gave."""
+    """A state is known if a result gave its status."""
     assert Condition(OK, 1.0, reason).known is known
 
 
@@ -437,7 +437,7 @@ def test_what_was_well_before_a_trial(hard: Condition, well: bool) -> None:
 
 
 def test_rules_go_through_json() -> None:
-    """Only what is not as usual is written; an older record has no rule of the link."""
+    """A rule writes only what is not as usual; an older record has no rule of the link."""
     rule = Rule(5, 2, 3.0, 4.0, None, 6.0, ("a/b",), 7.0, True, WARNING)
     assert rule.to_json() == {
         "attempts": 5, "recover": 2, "retry": 3.0, "stale": 4.0, "flap_start": None, "flap_stop": 6.0,
@@ -460,7 +460,7 @@ def test_rules_go_through_json() -> None:
 def test_what_a_version_is_tried_on(
     agents: tuple[str, ...] | None, without: tuple[str, ...], covered: list[str]
 ) -> None:
-    """A ring of agents, or all but some; its checks alone."""
+    """A version is tried on a ring of agents, or on all but some, and on its checks alone."""
     scope = TrialScope(
         4, 1, None if agents is None else frozenset(agents), frozenset(without), frozenset(("c", "d")), "so"
     )

@@ -1,4 +1,4 @@
-"""A record that concerns thousands of checks pauses after some of them each: an agent, or a page, waits for no more."""
+"""Tests that a record which concerns thousands of checks pauses after some of them, so that nothing waits for all."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_a_trial_begins_and_ends_one_agent_a_pause() -> None:
 
 
 def test_a_copy_while_checks_come_and_go() -> None:
-    """It has each state that stays, as it was or is; what comes and goes meanwhile breaks nothing."""
+    """A copy has each state that stays, as it was or is, while others come and go."""
     timeline = fleet()
     before = dict(timeline.states)
     assert timeline.copied() == before

@@ -140,7 +140,7 @@ def test_totals_are_those_of_the_states(seed: int) -> None:
 
 
 def test_what_was_retired_stays_so_over_a_restart() -> None:
-    """From JSON, too. (F30)"""
+    """A retired check stays retired, after JSON too. (F30)"""
     timeline = Timeline()
     for checks in ({"c": {}, "d": {}}, {"d": {}}):
         run(timeline.change("rule", 1.0, "a", None, {"labels": {}, "checks": checks}))

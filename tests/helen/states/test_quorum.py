@@ -35,7 +35,7 @@ STATUSES = [
 
 @pytest.mark.parametrize(("statuses", "missing", "status"), STATUSES)
 def test_the_status_of_a_round(statuses: list[int], missing: int, status: int | None) -> None:
-    """The worst that two saw, or a worse one; nothing while those that are missing decide."""
+    """The status is the worst that two saw, or a worse one; there is none while missing agents decide."""
     assert {status_of(order, 2, missing) for order in permutations(statuses)} == {status}
 
 
@@ -86,7 +86,7 @@ def test_two_of_three_must_see_it() -> None:
 
 
 def test_one_that_says_nothing_is_not_waited_for_long() -> None:
-    """Where it would decide, the round ends with the next run of another: what it said last counts until then."""
+    """A round that a silent agent would decide ends with the next run of another; its last word counts until then."""
     fleet = Fleet()
     fleet.see(*all_see(OK))
     fleet.see(("a", CRITICAL), ("b", OK))

@@ -1,4 +1,4 @@
-"""While a version is being tried nobody hears of what it makes of a check; tables of (time, input) -> events."""
+"""Tests that nobody is told what a version makes of a check on trial, by tables of (time, input) -> events."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def test_a_table(title: str) -> None:
 
 
 def test_a_trial_survives_being_put_away() -> None:
-    """As JSON, in the middle: what is born later is still in it, and who was tried is known."""
+    """A trial survives JSON in the middle: a check that is born later is still in it, and who was tried is known."""
     actors = Play({"a/c": ONE, "b/c": ONE})
     for time, given in ((0, "ok"), (10, "open version=7"), (20, "critical")):
         actors.act(time, given)

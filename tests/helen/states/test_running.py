@@ -1,4 +1,4 @@
-"""A real Helen and a real agent: from a check's word to a decision, over a restart and a kill, by the command line."""
+"""Tests a real Helen and agent by the command line: from a check's word to a decision, over a restart and a kill."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_commands(stage: Stage) -> None:
 
 
 def test_what_commands_refuse(stage: Stage) -> None:
-    """With a sentence, and the exit status of docs/commands.rst."""
+    """A command refuses with a sentence, and the exit status of docs/commands.rst."""
     assert "not known to be broken" in stage.command("ack", "web-1/equus:link", fails=1)
     assert "nobody has acknowledged" in stage.command("ack", "web-1/word", "--clear", fails=1)
     assert "nothing is known of web-1/none" in stage.command("ack", "web-1/none", fails=3)
@@ -120,5 +120,5 @@ def test_restarts_leave_the_timeline_as_it_was(stage: Stage, end: signal.Signals
 
 
 def outputs(helen: Running) -> list[Any]:
-    """Transitions, flaps and decisions that are in closed segments."""
+    """Return transitions, flaps and decisions that are in closed segments."""
     return [past for past in replay.since(helen.state / "history", 0) if past.kind in OUTPUTS]

@@ -1,4 +1,4 @@
-"""A thousand agents for a week in virtual time, and what must hold of whatever the seed brings."""
+"""Simulates a thousand agents for a week in virtual time, and tests what must hold for any seed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SEED = 20_261_128
 
 
 def trace_of(said: Iterable[CheckEvent]) -> str:
-    """One figure for everything that was said, in its order."""
+    """Return one figure for everything that was said, in its order."""
     digest = hashlib.sha256()
     for each in said:
         if not isinstance(each.event, Again):
@@ -35,7 +35,7 @@ def trace_of(said: Iterable[CheckEvent]) -> str:
 
 
 class Week:
-    """One simulation, with what was said of each check."""
+    """Runs one simulation, and keeps what was said of each check."""
 
     def __init__(self, fleet: Fleet) -> None:
         self.fleet = fleet
@@ -62,7 +62,7 @@ class Week:
             self.windows[window.kind].append((window, since, self.fleet.end))
 
     def planned(self, agent: str) -> list[tuple[float, float]]:
-        """Its downtimes."""
+        """Return the downtimes of an agent."""
         return [
             (max(begin, since), min(end, until))
             for window, since, until in self.windows["downtime"] if window.scope.covers(agent, CHECK, {})
@@ -81,7 +81,7 @@ def _until(window: Window, since: float, until: float) -> list[tuple[float, floa
 
 @pytest.fixture(scope="module")
 def week() -> Week:
-    """1,000 agents, 7 days, a result every half hour: 336,000 of them."""
+    """Return a week of 1,000 agents, with a result every half hour: 336,000 of them."""
     return Week(Fleet(SEED, 1_000, 7))
 
 

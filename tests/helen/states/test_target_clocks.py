@@ -16,13 +16,13 @@ PING = ("switch-1", "ping")
 
 
 def looked(at: float, status: int, agent: str, sequence: int, ahead: float = 0.0) -> Result:
-    """A result that ended as it was received, by a clock that is so many seconds ahead."""
+    """Return a result that ended as it was received, by a clock that is so many seconds ahead."""
     return Result(at, status, at + ahead, kept_spool(agent, "s"), sequence)
 
 
 @pytest.mark.parametrize("ahead", [0.0, 300.0, 3_600.0])
 def test_a_handover_between_clocks(ahead: float) -> None:
-    """One whose clock is ahead hands over to one whose clock is right: the first result of that one counts at once."""
+    """The first result of an agent with a right clock counts at once after one whose clock is ahead."""
     timeline = Timeline()
     run(timeline.set_rules("switch-1", AgentRules({}, {"ping": Rule(1, 1, stale=120.0, passive=True)})))
     for sequence in range(1, 6):
@@ -34,7 +34,7 @@ def test_a_handover_between_clocks(ahead: float) -> None:
 
 
 def test_one_clock_for_an_agent_and_what_it_looks_at() -> None:
-    """The offset that its own results have shown counts for those of its targets."""
+    """The offset that an agent's own results have shown counts for those of its targets."""
     timeline = Timeline()
     run(timeline.set_rules("switch-1", AgentRules({}, {"ping": Rule(1, 1, stale=120.0, passive=True)})))
     run(timeline.link("probe-1", True))

@@ -1,4 +1,4 @@
-"""Tables of (time, input) -> events, one for each rule of docs/states.rst."""
+"""Tests tables of (time, input) -> events, one for each rule of docs/states.rst."""
 
 from __future__ import annotations
 

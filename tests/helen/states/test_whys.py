@@ -1,4 +1,4 @@
-"""The sentence of each event, which people read in messages and in `helen explain`: the tables leave them out."""
+"""Tests the sentence of each event, which people read in messages and in `helen explain`."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ WHYS: dict[str, tuple[Rule, list[str], list[str]]] = {
 
 @pytest.mark.parametrize("case", WHYS)
 def test_why(case: str) -> None:
-    """Word for word."""
+    """The sentence of an event is this one, word for word."""
     rule, acts, expected = WHYS[case]
     assert said(rule, *acts) == expected
 
@@ -132,7 +132,7 @@ def test_an_agent_that_is_forgotten_leaves_nothing() -> None:
 
 
 def test_tallies_follow_what_is_shown() -> None:
-    """By agent, the link left out, retired checks as well."""
+    """Tallies count by agent what is shown, without the link and retired checks."""
     play = fleet()
     assert play.timeline.tallies == {"a": [2, 0, 0, 0], "b": [2, 0, 0, 0]}
     play.act(1.0, "a/c critical")
@@ -190,7 +190,7 @@ def test_results_that_are_no_checks() -> None:
 
 
 def test_passive_results_have_no_clock_of_their_agent() -> None:
-    """Its program's clock may be any; Helen's own spool has no order either."""
+    """A passive result changes no clock of its agent, since a program's may be any; Helen's own spool has no order."""
     play = Play({"a/c": evolve(ONE, passive=True), "a/d": ONE})
     play.act(1_000.0, "a/c ok ended=1300")
     assert (play.timeline.clocks, play.timeline.newest) == ({}, {})
@@ -214,7 +214,7 @@ def test_what_somebody_deals_with_is_not_repeated() -> None:
 
 
 def test_windows_that_have_ended_are_listed() -> None:
-    """With the time, the newest so many; one that never began as well."""
+    """The newest ended windows are listed with the time, one that never began as well."""
     play = fleet()
     play.act(1.0, "downtime id=d until=50")
     play.act(2.0, "silence id=s begin=500 until=600")
@@ -227,7 +227,7 @@ def test_windows_that_have_ended_are_listed() -> None:
 
 
 def test_a_window_holds_each_check_once() -> None:
-    """Changed while it is on: those that stay are not stepped again, those that are new are held."""
+    """A window that is changed while it is on holds new checks, and steps those that stay no second time."""
     play = fleet()
     play.act(1.0, "downtime id=d until=900 agents=a")
     play.act(2.0, "silence id=d2 until=900 agents=a checks=c")

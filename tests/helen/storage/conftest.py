@@ -1,4 +1,4 @@
-"""A store without a reactor: what its thread sends back waits in an inbox until the test looks."""
+"""Makes a store without a reactor: answers of its thread wait in an inbox until the test looks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def inbox() -> Inbox:
 
 @pytest.fixture
 def store(tmp_path: Path, inbox: Inbox) -> Iterator[Store]:
-    """An open store in tmp_path."""
+    """Yield an open store in tmp_path."""
     store = Store(tmp_path, inbox)
     store.open(now=1_000.0)
     yield store

@@ -1,4 +1,4 @@
-"""helen.storage.database: order, batches, faults of one call and of the disk, the lock."""
+"""Tests helen.storage.database: order, batches, faults of one call and of the disk, the lock."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from helen.storage.database import Loaded, Store, StoreClosed, StoreFailed, Stor
 
 
 def reread(folder: Path) -> dict[str, str]:
-    """The small things, as another process sees them."""
+    """Return the small values as another process sees them."""
     db = sqlite3.connect(folder / "helen.db")
     try:
         return agent_rows.everything(db)
@@ -80,7 +80,7 @@ def test_a_batch_has_an_end(store: Store, inbox: Any, monkeypatch: pytest.Monkey
 
 
 def test_a_call_that_raises_undoes_itself_alone(store: Store, inbox: Any) -> None:
-    """Its neighbours in the same transaction stay."""
+    """A call that raises undoes itself; others in the same transaction stay."""
 
     def half(db: sqlite3.Connection) -> None:
         agent_rows.put(db, "half", "written")
@@ -134,7 +134,7 @@ def test_a_disk_that_has_room_again(store: Store, tmp_path: Path, inbox: Any, mo
 
 @pytest.mark.parametrize("statement", ["COMMIT", "ROLLBACK"])
 def test_a_call_that_ends_the_transaction(store: Store, inbox: Any, statement: str) -> None:
-    """It is a fault of its author's: it fails, and the thread lives."""
+    """A call that ends the transaction fails, as it is a fault of its author's, and the thread lives."""
 
     def rude(db: sqlite3.Connection) -> None:
         db.execute(statement)
@@ -180,7 +180,7 @@ def test_only_the_owner_can_read(store: Store, tmp_path: Path, inbox: Any) -> No
 
 
 def test_a_second_start_on_one_directory(store: Store, tmp_path: Path, inbox: Any) -> None:
-    """It is refused with the pid of the first, and the first is none the worse."""
+    """A second start is refused with the pid of the first, which goes on unharmed."""
     pid = os.getpid()
     with pytest.raises(StateLocked, match=f"is in use by process {pid}: stop that one"):
         Store(tmp_path, inbox).open(now=0)
@@ -198,7 +198,7 @@ sys.stdin.read()
 
 
 def test_a_killed_helen_leaves_no_lock(tmp_path: Path, inbox: Any) -> None:
-    """While another process has the directory it is refused; once that was killed -9 it is free at once."""
+    """A state directory is refused while another process has it, and free at once when that was killed."""
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLDER, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )

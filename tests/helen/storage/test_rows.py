@@ -47,7 +47,7 @@ def test_agents(db: sqlite3.Connection) -> None:
 
 
 def test_small_things(db: sqlite3.Connection) -> None:
-    """The last word counts."""
+    """The last value of a key counts."""
     assert agent_rows.get(db, "k") is None
     agent_rows.put(db, "k", "1")
     agent_rows.put(db, "k", "2")
@@ -81,13 +81,13 @@ def test_a_version_is_never_replaced(db: sqlite3.Connection) -> None:
 
 
 def test_a_manifest_without_its_files(db: sqlite3.Connection) -> None:
-    """It is refused: no agent could fetch it."""
+    """A manifest without its files is refused: no agent could fetch it."""
     with pytest.raises(sqlite3.IntegrityError):
         publication_rows.publish(db, manifest(1, disk="aa"), {})
 
 
 def test_rollouts(db: sqlite3.Connection) -> None:
-    """The newest word replaces the older one, who began it and when stays."""
+    """The newest word replaces the older one; who began the rollout and when stays."""
     publication_rows.publish(db, manifest(1), {})
     publication_rows.put_rollout(db, Rollout(1, "canary", "ann", 5.0, 5.0, {"ring": 0}))
     publication_rows.put_rollout(db, Rollout(1, "done", "bob", 9.0, 9.0, {"ring": 2}))
@@ -95,7 +95,7 @@ def test_rollouts(db: sqlite3.Connection) -> None:
 
 
 def test_old_versions_are_let_go(db: sqlite3.Connection) -> None:
-    """With their rollouts, and the files that nobody names any more."""
+    """Old versions go with their rollouts, and with the files that nobody names any more."""
     publication_rows.publish(db, manifest(1, disk="aa", lib="bb"), {"aa": b"1", "bb": b"2"})
     publication_rows.put_rollout(db, Rollout(1, "done", "ann", 5.0, 5.0, {}))
     publication_rows.publish(db, manifest(2, disk="aa"), {})

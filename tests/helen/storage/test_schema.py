@@ -1,4 +1,4 @@
-"""helen.storage.schema: from every older version to the newest, and what is refused."""
+"""Tests helen.storage.schema: from every older version to the newest, and what is refused."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def build(path: Path, sql: str) -> None:
 
 
 def tables(db: sqlite3.Connection) -> set[tuple[str, str, str]]:
-    """Every column of every table, without the comments and line ends of its text."""
+    """Return every column of every table, without the comments and line ends of its text."""
     names = [row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
     return {(name, row[1], row[2]) for name in names for row in db.execute(f"PRAGMA table_info ({name})")}
 
@@ -82,7 +82,7 @@ def test_from_version_1(tmp_path: Path) -> None:
 
 
 def test_the_copy_before_a_migration(tmp_path: Path) -> None:
-    """It is the old version, whole, in one file that only the owner reads, and Helen can start on it."""
+    """The copy is the old version, whole, in one file that only the owner reads, and Helen can start on it."""
     build(tmp_path / "helen.db", GOLDEN_1)
     schema.connect(tmp_path / "helen.db").close()
     copy = tmp_path / "helen.db.schema-1"
@@ -118,7 +118,7 @@ def test_a_newer_one_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("broken", ["CREATE TABLE half (x); CREATE TABLE kv (x);", "CREATE TABLE half (x); nonsense;"])
 def test_a_step_that_fails(tmp_path: Path, broken: str) -> None:
-    """It leaves nothing of itself: the version, the tables and the rows are those of before."""
+    """A step that fails leaves nothing of itself: the version, the tables and the rows are those of before."""
     path = tmp_path / "helen.db"
     schema.connect(path).close()
     with pytest.raises(StoreUnreadable, match=r"helen\.db cannot be used: (table kv already exists|near)"):
@@ -130,7 +130,7 @@ def test_a_step_that_fails(tmp_path: Path, broken: str) -> None:
 
 
 def test_several_steps_at_once(tmp_path: Path) -> None:
-    """From 1 to two beyond the newest, one after the other, with one copy."""
+    """Several steps from 1 to two beyond the newest are done in order, with one copy."""
     build(tmp_path / "helen.db", GOLDEN_1)
     more = ("ALTER TABLE kv ADD COLUMN at REAL;", "UPDATE kv SET at = 5;")
     db = schema.connect(tmp_path / "helen.db", (*STEPS, *more))
@@ -153,7 +153,7 @@ def test_what_is_no_database(tmp_path: Path, content: bytes) -> None:
 
 @pytest.mark.parametrize("statement", ["UPDATE audit SET detail = ''", "DELETE FROM audit"])
 def test_the_audit_is_append_only(tmp_path: Path, statement: str) -> None:
-    """Not even Helen's own statements change or remove an entry."""
+    """An entry is changed or removed by no statement, not even by Helen's own."""
     db = schema.connect(tmp_path / "helen.db")
     entry = AuditEntry(1.0, "operator", "revoke", "web-1", "127.0.0.1", "2 certificates")
     agent_rows.audit(db, entry)

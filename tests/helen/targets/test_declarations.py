@@ -1,4 +1,4 @@
-"""targets.toml, and entries of assignments.toml that name targets."""
+"""Tests targets.toml, and entries of assignments.toml that name targets."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ FAULTS = [
 
 @pytest.mark.parametrize(("text", "fault"), FAULTS)
 def test_faults(text: str, fault: str) -> None:
-    """Each with its place."""
+    """A fault is told with its place."""
     with pytest.raises(TargetsError) as refused:
         read(text)
     assert fault in str(refused.value)
@@ -75,7 +75,7 @@ def of_target(text: str, **labels: str) -> list[tuple[str, str, dict[str, Any]]]
 
 
 def test_an_address_goes_into_the_arguments() -> None:
-    """Into `host` by itself, into texts where it stands, at any depth; a value that is given stays."""
+    """An address goes into `host`, and into texts where it stands, at any depth; a value that is given stays."""
     entry = '[[assign]]\ncheck = "{}"\ntargets = ["switch-*"]\n'
     assert of_target(entry.format("ping")) == [("ping", "ping", {"host": "10.0.3.1"})]
     gateway = entry.format("ping") + 'args = { host = "gw.{name}" }'
@@ -128,7 +128,7 @@ def test_how_its_results_are_judged() -> None:
 
 
 def test_names_on_the_wire_and_in_the_history() -> None:
-    """Both ways, and what is none of a target."""
+    """A target's id is read both ways, and an id that is none of a target is refused."""
     assert target_ids.parsed(target_ids.wire_id("nas", "a/b")) == ("nas", "a/b")
     for other in ("ping", "equus:gap", "equus:target/", "equus:target/nas", "equus:target//x", "equus:target/nas/"):
         assert target_ids.parsed(other) is None

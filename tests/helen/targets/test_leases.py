@@ -18,12 +18,12 @@ NOW = 1_000.0
 
 
 def choose(target: str, held: str | None, agents: Iterable[str], presence: Presence, now: float) -> str | None:
-    """The one agent of a target that is looked at by one."""
+    """Return the one agent of a target that is looked at by one."""
     return next(iter(choose_all(target, [held] if held else [], agents, presence, now)), None)
 
 
 def order(target: str, agents: list[str] = AGENTS) -> list[str]:
-    """The agents by the place that they have for a target, the best first."""
+    """Return the agents by the place that they have for a target, the best first."""
     return sorted(agents, key=lambda name: rank(target, name), reverse=True)
 
 
@@ -35,7 +35,7 @@ def connected(*names: str, since: float = 0.0) -> Presence:
 
 
 def test_the_best_of_those_that_are_there() -> None:
-    """By a hash of both names: the order in which agents came says nothing."""
+    """The best connected agent is chosen by a hash of both names, in whichever order agents came."""
     best, second, *_ = order("switch-1")
     assert choose("switch-1", None, AGENTS, connected(*AGENTS), NOW) == best
     assert choose("switch-1", None, reversed(AGENTS), connected(*reversed(AGENTS)), NOW) == best
@@ -67,7 +67,7 @@ def test_a_short_loss_moves_nothing() -> None:
 
 
 def test_the_last_one_keeps_it_when_nobody_is_left() -> None:
-    """Its link holds the alerts back; the first that is there takes over at once."""
+    """The link of the last agent holds the alerts back; the first that is there takes over at once."""
     best, second, *_ = order("switch-1")
     presence = connected(best)
     presence.went(best, NOW)
@@ -78,7 +78,7 @@ def test_the_last_one_keeps_it_when_nobody_is_left() -> None:
 
 
 def test_after_a_start_those_that_are_not_back_are_waited_for() -> None:
-    """So that a restart moves no lease: the best one is on its way; another one looks meanwhile if nobody does."""
+    """A restart moves no lease: the best agent is on its way, and another one looks meanwhile if nobody does."""
     best, second, *_ = order("switch-1")
     presence = Presence()
     for name in AGENTS:
@@ -94,7 +94,7 @@ def test_after_a_start_those_that_are_not_back_are_waited_for() -> None:
 
 @pytest.mark.parametrize("gone", AGENTS)
 def test_one_that_may_no_longer_look(gone: str) -> None:
-    """Its targets go to others at once, and only its own."""
+    """The targets of such an agent go to others at once, and only its own."""
     rest = [name for name in AGENTS if name != gone]
     presence = connected(*AGENTS)
     for number in range(50):
@@ -124,7 +124,7 @@ def test_as_many_as_the_quorum_says() -> None:
 
 
 def test_fewer_than_the_quorum_says() -> None:
-    """As long as enough are there they look; then those that are away fill up what is needed, for their links."""
+    """Enough agents that are there look; else those that are away fill up what is needed, for their links."""
     first, second, third, *_ = order("switch-1")
     agents, presence = [first, second, third], connected(first, second, third)
     held = choose_all("switch-1", (), agents, presence, NOW, THREE)

@@ -24,7 +24,9 @@ def target(name: str, address: str = "x") -> Target:
 
 @pytest.fixture
 def sources() -> SourceWatch:
-    """Three sources of 1,000 targets each. The second one has 300 names of the first, 100 of them at other places."""
+    """Return three sources of 1,000 targets each. The second one has 300 names of the first, 100 of them at other
+    places.
+    """
     nothing: Any = None
     watch = SourceWatch(nothing, nothing, lambda: 0.0, lambda: None)
     places = [Source(("probe-*",), files=(f"/nowhere/{letter}.json",)) for letter in "abc"]
@@ -75,7 +77,7 @@ def test_no_more_than_the_most(sources: SourceWatch, monkeypatch: pytest.MonkeyP
 
 
 def test_a_change_while_the_one_before_is_merged(sources: SourceWatch) -> None:
-    """The walks end in the order in which they began: the newest counts."""
+    """Walks end in the order in which they began, so the newest counts."""
     walks = HeldWalks()
     held = SimpleNamespace(config={})
     for declared in ({"d": target("d", "1")}, {"d": target("d", "2")}):

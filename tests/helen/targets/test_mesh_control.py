@@ -20,7 +20,7 @@ PING = read('[[assign]]\ncheck = "ping"\nmesh = ["role=edge"]\n')
 
 
 class Stage:
-    """A MeshControl with a roster, and whose schedules were made, in order."""
+    """Holds a MeshControl with a roster, and whose schedules were made, in order."""
 
     def __init__(self, *names: str) -> None:
         self.agents: dict[str, Agent] = {}
@@ -69,7 +69,7 @@ def test_a_start() -> None:
 
 
 def test_those_that_come_and_change(stage: Stage) -> None:
-    """A new member, another address and other labels reach the schedules of all; what is no news reaches nobody."""
+    """A new member, another address and other labels reach the schedules of all; no news reaches nobody."""
     stage.come("web-1", "10.0.0.9", role="web")
     assert stage.made() == []
     stage.come("edge-3", "10.0.0.3", role="edge")
@@ -85,7 +85,7 @@ def test_those_that_come_and_change(stage: Stage) -> None:
 
 
 def test_those_that_go(stage: Stage) -> None:
-    """One that is forgotten or revoked leaves the mesh, and one that is away does not."""
+    """An agent that is forgotten or revoked leaves the mesh, and one that is away does not."""
     stage.come("edge-3", "10.0.0.3", role="edge")
     stage.control.tick()
     stage.agents["edge-1"].link = None

@@ -1,4 +1,4 @@
-"""A quorum against a real Helen and real agents: one that cannot look is outvoted, one that dies changes nothing."""
+"""Tests a quorum of real agents: one that cannot look is outvoted, and one that dies changes nothing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SHIPPED = Path(__file__).parents[3] / "checks"
 
 
 def bound_to(port: int) -> socket.socket:
-    """A socket of a port that may have several."""
+    """Return a socket of a port that may have several."""
     made = socket.socket()
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
@@ -138,7 +138,7 @@ def test_one_that_cannot_look_is_outvoted(stage: Stage) -> None:
 
 
 def test_two_see_it_down(stage: Stage) -> None:
-    """It is told once, as a problem of the target, with how many see it; then that it is over."""
+    """A problem that two see is told once, of the target and with how many see it; then its end is told."""
     stage.allow()
     stage.door.close()
     wait_until(lambda: stage.confirmed() == "critical", "problem")

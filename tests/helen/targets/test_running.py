@@ -1,4 +1,4 @@
-"""Targets against a real Helen and real agents: who looks, what is known, who takes over, and what changes no state."""
+"""Tests targets with real agents: who looks, what is known, who takes over, and what changes no state."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ stale = "10m"
 
 
 class Stage:
-    """A Helen with two probes that may look at switch-1."""
+    """Runs a Helen with two probes that may look at switch-1."""
 
     def __init__(self, folder: Path) -> None:
         (folder / "checks").mkdir()
@@ -130,7 +130,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 
 
 def test_a_target_is_a_host_of_its_own(stage: Stage) -> None:
-    """In states, lists and explanations; the agent that looks at it has nothing of it among its own checks."""
+    """A target is a host in states, lists and explanations; its agent has nothing of it among its own checks."""
     target = stage.target()
     assert (target["address"], target["labels"], target["checks"]) == ("10.0.3.1", {"role": "switch"}, ["look"])
     assert target["runners"] in (["probe-1"], ["probe-2"])
@@ -168,7 +168,7 @@ def test_a_network_that_the_host_forbids(stage: Stage) -> None:
 
 
 def test_targets_from_a_file(stage: Stage) -> None:
-    """They are looked at as declared ones are; a file that breaks takes none of them away, and that is said."""
+    """Targets of a file are looked at as declared ones are; a broken file takes none away, and the fault is told."""
     stage.write("nodes.json", '[{"targets": ["web-9.example.org:9100"], "labels": {"role": "switch"}}]')
     source = f'[[source]]\nfile_sd = "{stage.folder}/nodes.json"\nvia = "probe-*"\n'
     stage.command("targets", "--file", stage.write("sources.toml", TARGETS + source))
@@ -243,7 +243,9 @@ def test_nothing_is_lost_and_nothing_twice(stage: Stage) -> None:
 
 
 def test_a_target_that_is_taken_out(stage: Stage) -> None:
-    """Its states are closed, and it leaves the lists. While it is there no agent gets its name."""
+    """A target that is taken out has its states closed, and leaves the lists. While it is there no agent
+    gets its name.
+    """
     token = stage.helen.client.post("/api/v1/tokens", {})["token"]
     words = ["--server", stage.helen.run["agents"], "--state", str(stage.folder / "thief"), "--join", token]
     thief = Program([*EQUUS, *words, "--name", "switch-1"], stage.folder / "thief.log")

@@ -30,7 +30,7 @@ class Store:
 
 
 class Stage:
-    """A watch of one folder, whose threads and clock are the test's."""
+    """Holds a watch of one folder, whose threads and clock are the test's."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.now, self.changes, self.store = folder, 0.0, 0, Store()
@@ -84,7 +84,7 @@ def test_files_that_change(stage: Stage) -> None:
 
 
 def test_a_file_that_breaks(stage: Stage) -> None:
-    """It keeps what it had, the others go on, and the fault is told until it is good again."""
+    """A broken file keeps its targets, the others go on, and the fault is told until it is good again."""
     stage.write("a.json", "web-1")
     stage.write("b.json", "web-2")
     stage.watch.take([stage.files("*.json")])
@@ -197,14 +197,14 @@ def test_a_start(stage: Stage, kept: str | None) -> None:
 
 
 def again_from(stage: Stage, *sources: Source) -> SourceWatch:
-    """A watch after a start with what was kept."""
+    """Return a watch after a start with what was kept."""
     made = SourceWatch(None, stage.store, lambda: stage.now, stage._changed)  # type: ignore[arg-type]
     maybeDeferred(lambda: Deferred.fromCoroutine(made.start(sources, stage.store.text)))
     return made
 
 
 def test_a_start_with_one_broken_file_of_several(stage: Stage) -> None:
-    """It keeps its targets over two starts, while the others are followed; a file of any name is kept."""
+    """A broken file keeps its targets over two starts, while others are followed; a file of any name is kept."""
     odd = os.fsdecode(b"c-\xff.json")
     stage.write("a.json", "web-1:80", "web-2:80")
     stage.write("b.json", "db-1")
@@ -227,7 +227,7 @@ def test_a_start_with_one_broken_file_of_several(stage: Stage) -> None:
 
 
 def test_an_edit_with_a_broken_file(stage: Stage) -> None:
-    """Its targets stay, with the agents and the quorum that the source has now; labels need a good file."""
+    """The file's targets stay, with the agents and the quorum that the source has now; labels need a good file."""
     stage.write("a.json", "web-1")
     stage.write("b.json", "db-1")
     stage.watch.take([stage.files("*.json", role="old")])
@@ -287,7 +287,7 @@ def test_targets_of_one_name(stage: Stage) -> None:
 
 
 def test_one_name_in_two_sources(stage: Stage) -> None:
-    """That of the first counts, and the other one is told once in the log; one place that both name is no fault."""
+    """The first source's name counts, and the other is logged once; one place that both name is no fault."""
     stage.answer = [("Web-1.example.org", 80), ("web-2.example.org", 80)]
     stage.write("a.json", "web-1.example.org:80", "http://web-2.example.org:80/health")
     sources = [stage.files("a.json"), Source(("probe-*",), srv="_http._tcp.example.org")]

@@ -1,4 +1,4 @@
-"""Where targets are found: tables of sources, files in Prometheus's format, SRV records; and what is refused."""
+"""Tests where targets are found: tables of sources, files in Prometheus's format, SRV records; and refusals."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def found(*groups: Any) -> list[Target]:
 
 
 def test_a_file() -> None:
-    """Each place with a name of its own, the group's labels over those of the source, Prometheus's own left out."""
+    """Each place has its own name, the group's labels win over the source's, and Prometheus's own are left out."""
     made = found({"targets": ["Web-1.example.org:9100", "10.0.0.7"], "labels": {"env": "prod", "__scheme__": "https"}},
                  {"targets": ["[2001:db8::1]:22", "2001:db8::2"], "labels": {"role": "db", "empty": ""}},
                  {"targets": ["https://me@shop.example.org:8443/health?deep=1"]})  # fmt: skip
@@ -118,7 +118,7 @@ def test_files_that_are_broken(raw: bytes, fault: str) -> None:
     lambda texts: json.dumps([{"targets": texts}]).encode())))  # fmt: skip
 @settings(max_examples=50, deadline=None)
 def test_files_of_any_bytes(raw: bytes) -> None:
-    """They are refused with a sentence, or give names that a target can have."""
+    """Files of any bytes are refused with a sentence, or give names that a target can have."""
     try:
         made = targets_of_file(SOURCE, raw)
     except SourceFault:

@@ -1,4 +1,4 @@
-"""SRV records of a real name server, and of servers that send nothing, rubbish, and answers to other questions."""
+"""Tests SRV records of a real name server, and of servers that send nothing, rubbish, or other answers."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def test_what_is_left_over(found: dict[str, object]) -> None:
 
 
 def test_the_time_for_all_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It ends the look-up even if the resolver can't be ended; what comes later is nobody's."""
+    """The time ends the look-up even if the resolver can't be ended; a later answer is dropped."""
     clock, closed, given = Clock(), list[bool](), list[Deferred[Any]]()
 
     class Stuck(srv_lookup._Resolver):
@@ -217,7 +217,7 @@ def test_the_time_for_all_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(("server", "name"), [("127.0.0.1", "a" * 64), ("127.0.0.1", "é.x"), (":::", "_a._tcp.x")])
 def test_a_question_that_cannot_be_asked(server: str, name: str) -> None:
-    """It is a fault in a sentence, without a packet."""
+    """A question that cannot be asked is a fault in a sentence, without a packet."""
     faults: list[str] = []
     asked = Deferred.fromCoroutine(srv_lookup.lookup(MemoryReactorClock(), Source(("a",), (), name, (server, 9))))
     asked.addErrback(lambda failure: faults.append(f"{failure.type.__name__}: {failure.value}"))
@@ -226,7 +226,7 @@ def test_a_question_that_cannot_be_asked(server: str, name: str) -> None:
 
 
 def test_the_servers_of_this_machine() -> None:
-    """The first three of resolv.conf; this machine itself where it names none."""
+    """The servers are the first three of resolv.conf, or this machine itself if it names none."""
     text = "# x\nnameserver 10.0.0.1\nsearch a b\nnameserver fe80::1%eth0\nnameserver\n nameserver 10.0.0.3 x\n"
     assert servers_of(text + "nameserver 10.0.0.4") == [("10.0.0.1", 53), ("fe80::1", 53), ("10.0.0.3", 53)]
     assert servers_of("") == [("127.0.0.1", 53)]

@@ -1,4 +1,4 @@
-"""Leases as agents come and go: who is sent what, whose results count, and that a clock that is set moves nothing."""
+"""Tests leases as agents come and go: who is sent what, whose results count; a clock that is set moves nothing."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WIRE = wire_id("switch-1", "ping")
 
 
 class Stage:
-    """A TargetControl with a roster, and all that it does to others written down."""
+    """Holds a TargetControl with a roster, and keeps all that it does to others."""
 
     def __init__(self, *known: str) -> None:
         self.now, self.restated, self.sent = 1_000.0, [], dict[str, list[str]]()
@@ -98,7 +98,7 @@ def stage() -> Stage:
 
 
 def test_one_agent_at_a_time(stage: Stage) -> None:
-    """It alone is sent the checks, and its results alone count; an agent that claims the lease has none by that."""
+    """One agent alone is sent the checks, and its results alone count; a claim of another gives it no lease."""
     for name in (FIRST, SECOND, "web-1"):
         stage.come(name)
     stage.pass_time(1.0)
@@ -110,7 +110,7 @@ def test_one_agent_at_a_time(stage: Stage) -> None:
 
 
 def test_it_hands_over_and_gets_it_back(stage: Stage) -> None:
-    """After ten seconds without it; its late results count for nothing; a minute after its return it looks again."""
+    """A lease moves after ten seconds of absence and back a minute after the return; late results don't count."""
     for name in (FIRST, SECOND):
         stage.come(name)
     stage.pass_time(1.0)
@@ -144,7 +144,7 @@ def test_a_start_waits_for_agents_that_were_there() -> None:
 
 
 def test_who_may_not_look(stage: Stage) -> None:
-    """Agents of version 1, others than `via` says, and one that was revoked; a name that an agent has is no target."""
+    """Agents of version 1, outside of `via`, and revoked ones may not look; an agent's name is no target."""
     stage.come(FIRST, version=1)
     stage.pass_time(START_SECONDS)
     assert stage.runner is None
@@ -175,7 +175,7 @@ def test_files_that_change(stage: Stage) -> None:
 
 
 def test_other_assignments(stage: Stage) -> None:
-    """They reach the agent that looks, in one message; without any it has nothing to do."""
+    """Other assignments reach the agent that looks in one message; without any it has nothing to do."""
     stage.come(FIRST)
     stage.pass_time(0.0)
     stage.sessions.delivery.assignments = read_assignments("")
@@ -191,7 +191,7 @@ def test_other_assignments(stage: Stage) -> None:
 
 
 def test_more_than_an_agent_can_run(stage: Stage) -> None:
-    """Entries that its schedule has no room for are named, with what to do."""
+    """Entries that an agent's schedule has no room for are named, with what to do."""
     stage.come(FIRST)
     stage.left_out = {FIRST: (WIRE, wire_id("switch-2", "ping"))}
     assert stage.control.faults() == [
@@ -248,7 +248,9 @@ def test_a_quorum(stage: Stage) -> None:
 
 
 def test_targets_that_are_found(stage: Stage) -> None:
-    """They are leased as declared ones are, of one name the declared one counts, and one that is no more is dropped."""
+    """Found targets are leased as declared ones are; the declared one of a name counts, and one that is gone is
+    dropped.
+    """
     source = Source(("probe-*",), ("/nowhere/x.json",))
     declared = Target("switch-1", "10.0.3.1", ("probe-*",))
     stage.write(f'{TARGETS}[[source]]\nfile_sd = "/nowhere/x.json"\nvia = "probe-*"\n')
@@ -284,7 +286,7 @@ def test_a_clock_that_is_set_moves_no_lease(stage: Stage, monkeypatch: pytest.Mo
 
 
 class Counting(dict[str, Any]):
-    """Entries of targets that count how often they are asked for."""
+    """Holds entries of targets, and counts how often they are asked for."""
 
     asked = 0
 
@@ -307,7 +309,7 @@ def test_many_targets_of_one_agent(stage: Stage) -> None:
 
 
 def test_ids_that_count_for_nothing(stage: Stage) -> None:
-    """No check of its own, none that the target does not have, and no half of an id."""
+    """A result counts for none of these ids: the agent's own check, one that the target lacks, and half an id."""
     stage.come(FIRST)
     stage.pass_time(0.0)
     refused = ["ping", "switch-1/ping", wire_id("switch-1", "disk"), wire_id("switch-1", ""), wire_id("", "ping"), ""]
@@ -409,7 +411,7 @@ def test_what_a_source_finds_is_compared_in_steps() -> None:
 
 
 def test_a_declared_target_counts_at_once(stage: Stage) -> None:
-    """It is found by its author; what sources have found is merged in turns, and stays until then."""
+    """A declared target is found at once; those of sources are merged in turns, and stay until then."""
     source, walks = Source(("probe-*",), files=("/nowhere/x.json",)), HeldWalks()
     stage.write(f'{TARGETS}[[source]]\nfile_sd = "/nowhere/x.json"\nvia = "probe-*"\n')
     watched = stage.control.sources._watched[source.key]
@@ -486,7 +488,7 @@ def test_a_network_that_was_cut_off_is_looked_at_one_agent_a_step(stage: Stage) 
 
 
 def test_what_an_agent_runs_for_targets_is_written_once(stage: Stage) -> None:
-    """Its schedule is sent again with each lease that it gets: the entries of those it had are the same objects."""
+    """The entries are the same objects in each schedule that is sent again with a new lease."""
     stage.write(MANY)
     stage.come(FIRST)
     stage.pass_time(0.0)

@@ -1,4 +1,4 @@
-"""A receiver of traps that knows a community and some users."""
+"""Makes a receiver of traps that has a community and some users."""
 
 from __future__ import annotations
 

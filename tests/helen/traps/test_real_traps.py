@@ -79,7 +79,7 @@ SECONDS = 60.0
 
 @frozen
 class Scene:
-    """A Helen, and the command that receives traps for it."""
+    """Runs a Helen, and the command that receives traps for it."""
 
     helen: Running
     traps: Program
@@ -155,7 +155,7 @@ def test_informs_are_confirmed(scene: Scene, index: int) -> None:
 
 
 def test_what_nobody_declares(scene: Scene) -> None:
-    """Its inform is never confirmed, nor one with a wrong password; and the reason is told."""
+    """An inform of an undeclared sender or with a wrong password is never confirmed, and the reason is told."""
     once = ["-t", "1", "-r", "0"]
     where = f"127.0.0.1:{scene.port}"
     scene.send("snmpinform", "-v", "2c", "-c", "public", *once, where, "", "1.3.6.1.6.3.1.1.5.5", fails=True)
@@ -168,7 +168,9 @@ def test_what_nobody_declares(scene: Scene) -> None:
 
 
 def test_another_file_and_the_end(scene: Scene) -> None:
-    """SIGHUP: a fault changes nothing, a good file counts at once. SIGTERM ends it. (The last test here.)"""
+    """A fault in the file changes nothing at SIGHUP, and a good file counts at once. SIGTERM ends it. (The last test
+    here.)
+    """
     path = scene.folder / "traps.toml"
     path.write_text("listne = 5")
     scene.traps.process.send_signal(signal.SIGHUP)

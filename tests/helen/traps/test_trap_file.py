@@ -1,4 +1,4 @@
-"""The file of `helen traps`, and all faults of one; what a trap becomes by it; who is listened to, and how often."""
+"""Tests the file of `helen traps` with all faults of one; what a trap becomes; who is heard, and how often."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ Post = Callable[[str, dict[str, Any], float], None]
 
 
 class Taker:
-    """A Helen whose answers a function gives."""
+    """Stands in for a Helen whose answers a function gives."""
 
     def __init__(self, post: Post) -> None:
         self.post = post
@@ -56,7 +56,7 @@ def a_security(clock: Clock, engine: bytes = OURS, boots: int = 42) -> Security:
 
 
 def cold_start(uptime: int = 0) -> bytes:
-    """A trap of version 1, in which nothing differs from one start of the device to the next."""
+    """Return a trap of version 1, in which nothing differs from one start of the device to the next."""
     address = tlv(0x40, bytes((192, 0, 2, 9)))
     body = tlv(0xA4, oid("1.3.6.1.4.1.9.1.1"), address, number(0), number(0), ticks(uptime), tlv(0x30))
     return tlv(0x30, number(0), text("public"), body)
@@ -121,7 +121,7 @@ def test_tries_of_a_helen_that_was_away_do_not_count(monkeypatch: pytest.MonkeyP
 
 @contextmanager
 def serving(handler: type[http.server.BaseHTTPRequestHandler]) -> Iterator[str]:
-    """A server with this handler; yields its URL."""
+    """Run a server with this handler, and yield its URL."""
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
@@ -150,7 +150,7 @@ def proxy() -> Iterator[str]:
 
 
 def test_an_answer_that_is_no_json(proxy: str) -> None:
-    """Its status counts: what a proxy finds too large stays so."""
+    """The status counts if an answer is no JSON: a trap that a proxy finds too large is given up."""
     said: list[str] = []
     one = a_listener(said, Clock(), Client(None, proxy, "secret"))
     one.receive(cold_start(), ROUTER, lambda _: None)
@@ -180,7 +180,7 @@ class Breaking(http.server.BaseHTTPRequestHandler):
 
 @pytest.mark.parametrize(("answers", "is_final"), [(True, True), (False, False)])
 def test_a_result_whose_connection_breaks(monkeypatch: pytest.MonkeyPatch, answers: bool, is_final: bool) -> None:
-    """It is given up after four tries if Helen answers something else; else it waits until the end."""
+    """The result is given up after four tries if Helen answers something else; else it waits until the end."""
     monkeypatch.setattr(listener, "PAUSES", (0.0,))
     monkeypatch.setattr(Breaking, "answers", answers)
     with serving(Breaking) as url:
@@ -197,7 +197,7 @@ def test_a_result_whose_connection_breaks(monkeypatch: pytest.MonkeyPatch, answe
 
 
 class Tries:
-    """A client whose posts are counted."""
+    """Is a client whose posts are counted."""
 
     def __init__(self, client: Client) -> None:
         self.client, self.number = client, 0
@@ -217,7 +217,7 @@ class Tries:
 
 
 def test_a_device_that_starts_twice() -> None:
-    """Its second trap has the same bytes and is a result of its own; a datagram that came twice is none."""
+    """The second start's trap has the same bytes and is a result of its own; a datagram that came twice is none."""
     clock = Clock()
     one = a_listener([], clock, None)
     for later in (0.0, 5.0, 174.0, 1.0, 179.0):
@@ -233,7 +233,7 @@ def test_a_device_that_starts_twice() -> None:
 
 
 def test_a_copy_within_the_window_is_one_result() -> None:
-    """A message of version 3 that is taken though it is not new has the name of the first, also after SIGHUP."""
+    """A copy of version 3 that is taken though it is not new has the name of the first, also after SIGHUP."""
     clock = Clock()
     one = a_listener([], clock, None)
     one.receive(secure(pdu(), time=900), SWITCH, lambda _: None)
@@ -245,7 +245,7 @@ def test_a_copy_within_the_window_is_one_result() -> None:
 
 
 def test_a_start_gives_other_names() -> None:
-    """By the wall clock, since monotonic time may begin anew."""
+    """A start gives other names by the wall clock, since monotonic time may begin anew."""
     names = {Repeats(lambda: 7.0, lambda wall=wall: wall).name(ROUTER, b"pdu") for wall in (10.0, 20.0)}  # type: ignore[misc]
     assert len(names) == 2
 
@@ -293,7 +293,7 @@ def test_who_the_receiver_is_after_another_file() -> None:
 
 
 def test_what_waits_at_the_end_is_counted() -> None:
-    """With the one that Helen has not answered."""
+    """Traps that wait at the end are counted, with the one that Helen has not answered."""
     begun, answered = threading.Event(), threading.Event()
 
     def post(*_: Any) -> None:

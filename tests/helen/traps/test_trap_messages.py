@@ -1,4 +1,4 @@
-"""Traps and informs of versions 1 and 2 as bytes: what is read of them, and what is refused."""
+"""Tests traps and informs of versions 1 and 2 as bytes: what is read of them, and what is refused."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def test_a_trap_of_version_2(security: Security) -> None:
     [(0, 0, "1.3.6.1.6.3.1.1.5.1"), (2, 0, LINK_DOWN), (6, 17, "1.3.6.1.4.1.318.0.17"), (7, 1, "1.3.6.1.4.1.318.0.1")],
 )
 def test_a_trap_of_version_1(security: Security, generic: int, specific: int, expected: str) -> None:
-    """It has the OID that version 2 has for it, and the address of the device."""
+    """A trap of version 1 has the OID that version 2 has for it, and the address of the device."""
     fields = [oid("1.3.6.1.4.1.318"), tlv(0x40, b"\xc0\0\x02\x09"), number(generic), number(specific), ticks(5)]
     found = security.open(plain(tlv(0xA4, *fields, tlv(0x30, pair(INDEX, number(3)))), 0)).notification
     assert (found.oid, found.agent, found.bindings) == (expected, "192.0.2.9", ((INDEX, "3"),))
 
 
 def test_an_inform(security: Security) -> None:
-    """It is confirmed with its own id, values and community."""
+    """An inform is confirmed with its own id, values and community."""
     opened = security.open(plain(pdu(INFORM, id_=2**31 - 1)))
     assert opened.confirmation == plain(pdu(RESPONSE, id_=2**31 - 1))
 
@@ -50,7 +50,7 @@ def test_an_inform(security: Security) -> None:
     ],
 )  # fmt: skip
 def test_values(value: bytes, shown: str) -> None:
-    """Each as a text without a character that a terminal obeys."""
+    """A value is shown as a text without a character that a terminal obeys."""
     found = read_pdu(ber.Reader.of(pdu(TRAP, *LINK[:2], pair(INDEX, value))))
     assert found.bindings == ((INDEX, shown),)
 

@@ -1,4 +1,4 @@
-"""Traps and informs of version 3: proofs, ciphers, times, and what senders are told."""
+"""Tests traps and informs of version 3: proofs, ciphers, times, and what senders are told."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from helen.cli.traps.users import User
 
 
 def told(reply: bytes) -> tuple[int, int, bytes, str]:
-    """Kind, flags, engine and OID of an answer that is not encrypted."""
+    """Return kind, flags, engine and OID of an answer that is not encrypted."""
     _, (_, head), (_, fields), (_, scoped) = made.elements(made.elements(reply)[0][1])
     engine = made.elements(made.elements(fields)[0][1])[0][1]
     kind, inner = made.elements(scoped)[2]
@@ -29,17 +29,17 @@ def told(reply: bytes) -> tuple[int, int, bytes, str]:
 
 
 def test_a_trap_that_is_encrypted(security: Security) -> None:
-    """It is of an engine that nobody has told before."""
+    """An encrypted trap of an engine that nobody has told before is opened."""
     assert security.open(secure(pdu())).notification.oid == LINK_DOWN
 
 
 def test_a_user_without_passwords(security: Security) -> None:
-    """Whom the file has so."""
+    """A user that the file has without passwords is taken so."""
     assert security.open(secure(pdu(), flags=0, user=b"open")).notification.oid == LINK_DOWN
 
 
 def test_an_inform_finds_the_receiver(security: Security, clock: Clock) -> None:
-    """Its sender learns engine and time, and gets an answer that it can prove and decrypt."""
+    """The sender of an inform is told engine and time, and gets an answer that it can prove and decrypt."""
     with pytest.raises(NotTaken, match="an unknown engine") as refused:
         security.open(secure(pdu(INFORM), b"", 0, 0, flags=4, user=b""))
     assert told(refused.value.reply) == (REPORT, 0, OURS, "1.3.6.1.6.3.15.1.1.4.0")
@@ -87,7 +87,7 @@ def test_what_is_refused(security: Security, changed: dict[str, Any], words: str
 
 
 def test_a_copy_of_an_old_trap(security: Security, clock: Clock) -> None:
-    """By the time of its sender, which goes on; a new start of the sender counts from there."""
+    """A trap is old by its sender's time, which goes on; a new start of the sender counts from there."""
     security.open(secure(pdu(), time=500))
     security.open(secure(pdu(), time=360))
     with pytest.raises(NotTaken, match="a time that is not now"):
@@ -101,7 +101,7 @@ def test_a_copy_of_an_old_trap(security: Security, clock: Clock) -> None:
 
 
 def test_an_inform_for_another_receiver(security: Security) -> None:
-    """It does not ask for a report, so nothing is said."""
+    """An inform for another receiver is refused in silence, as it does not ask for a report."""
     with pytest.raises(NotTaken, match="an inform for another receiver") as refused:
         security.open(secure(pdu(INFORM)))
     assert refused.value.reply == b""
@@ -141,7 +141,7 @@ def test_bytes_that_are_changed(security: Security) -> None:
 @pytest.mark.parametrize("auth", ["md5", "sha", "sha224", "sha256", "sha384", "sha512"])
 @pytest.mark.parametrize("privacy", ["des", "aes", "aes192", "aes256", "aes192c", "aes256c"])
 def test_every_cipher_there_and_back(auth: str, privacy: str) -> None:
-    """A text that one user encrypts the same user decrypts, and no other one."""
+    """A user decrypts its own text, and no other user does."""
     user, other = (User(b"u", auth, b"authentic", privacy, word) for word in (b"encrypted", b"forgotten"))
     secret = user.encrypt(SENDER, b"some sixteen of ", b"saltsalt", (1, 2))
     assert user.decrypt(SENDER, secret, b"saltsalt", (1, 2)) == b"some sixteen of "

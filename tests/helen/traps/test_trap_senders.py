@@ -1,4 +1,4 @@
-"""Times of senders that outlive a restart of the receiver, and files of them that can't be used."""
+"""Tests times of senders that outlive a restart of the receiver, and files of them that can't be used."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_start_without_traps_changes_nothing(disk: Disk) -> None:
 
 
 def test_a_slow_clock_of_a_sender(disk: Disk) -> None:
-    """One that is behind by minutes after months of silence is taken still, before and after a restart."""
+    """A sender that is behind by minutes after months of silence is taken, before and after a restart."""
     for _ in range(2):
         one, clock = disk.start(9_000.0)
         one.is_old(SENDER, 3, 640)
@@ -94,7 +94,7 @@ def test_a_slow_clock_of_a_sender(disk: Disk) -> None:
 
 @pytest.mark.parametrize("content", [b"\xff", b"[", b'[["zz",1,1]]', b'[["80",1]]', b"{}", b"[" * 2**20])
 def test_a_file_that_is_damaged(disk: Disk, content: bytes) -> None:
-    """It is told, with what follows, and nothing is known; the next one that is written is good."""
+    """A damaged file is told with what follows, and nothing is known; the next one that is written is good."""
     disk.path.write_bytes(content)
     one = Senders(Clock(), disk.path)
     with pytest.raises(SendersUnreadable, match=r"it is damaged.*the first message of each sender is taken"):
@@ -105,7 +105,7 @@ def test_a_file_that_is_damaged(disk: Disk, content: bytes) -> None:
 
 
 def test_times_that_cannot_be(disk: Disk) -> None:
-    """They would refuse a sender for ever."""
+    """Times that cannot be are left out, since they would refuse a sender for ever."""
     disk.path.write_text('[["80001f8801",3,2147483648],["80001f8802",-1,5],["80001f8803",3,5]]')
     one, _ = disk.start(7.0)
     assert list(one._seen) == [bytes.fromhex("80001f8803")]
@@ -122,7 +122,7 @@ def test_senders_without_end(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_disk_that_takes_nothing(tmp_path: Path, security: Security) -> None:
-    """It is counted, and the file is written once that goes."""
+    """A disk that takes nothing is counted, and the file is written once it can be."""
     said: list[str] = []
     folder = tmp_path / "later"
     one = Listener(read(FILE), security, None, Counts(said.append), security.steady)  # type: ignore[arg-type]
@@ -138,7 +138,7 @@ def test_a_disk_that_takes_nothing(tmp_path: Path, security: Security) -> None:
 
 
 def test_the_command_tells_of_a_damaged_file(tmp_path: Path) -> None:
-    """And goes on: here to an address that it can't listen on."""
+    """The command tells of a damaged file and goes on, here to an address that it can't listen on."""
     (tmp_path / "traps.senders").write_text("[")
     (tmp_path / "named").write_text("[")
     path = tmp_path / "traps.toml"

@@ -1,4 +1,4 @@
-"""`helen tunnel` through a real Helen, to an agent of the test's own that echoes; and every way in which it ends."""
+"""Tests `helen tunnel` through a real Helen to an agent that echoes, and every way in which it ends."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HELEN = [sys.executable, "-c", "from helen.cli.main import main; main(prog_name=
 
 
 class Echo:
-    """The local side of a tunnel that sends back what comes."""
+    """Is the local side of a tunnel that sends back what comes."""
 
     def __init__(self, stream: Any) -> None:
         self.stream = stream
@@ -140,7 +140,7 @@ def audit(helen: Running, action: str) -> list[dict[str, Any]]:
 
 
 def test_bytes_go_there_and_back(helen: Running, agent: ScriptedAgent) -> None:
-    """Some megabytes at once, more than every window and buffer on the way, on the socket and over TCP with a token."""
+    """More bytes than every window and buffer hold come back, on the socket and over TCP with a token."""
     data = bytes(range(256)) * 12_000
     web = Web(helen)
     for more in ((), ("--url", f"http://localhost:{web.port}", "--token", web.token)):
@@ -156,7 +156,7 @@ def test_bytes_go_there_and_back(helen: Running, agent: ScriptedAgent) -> None:
 
 
 def test_the_audit_has_who_and_how_much(helen: Running, agent: ScriptedAgent) -> None:
-    """An entry at the beginning, so that a Helen that dies has it; one at the end with bytes and the reason."""
+    """The audit has an entry at the beginning, in case Helen dies, and one at the end with bytes and the reason."""
     with start(helen) as process:
         wait_until(lambda: audit(helen, "tunnel"), "entry of the beginning")
         before = len(audit(helen, "tunnel-end"))
@@ -174,7 +174,7 @@ def test_the_audit_has_who_and_how_much(helen: Running, agent: ScriptedAgent) ->
     ("web-9", "echo", 3, b"no agent is called 'web-9'"),
 ])  # fmt: skip
 def test_refusals(helen: Running, agent: ScriptedAgent, name: str, answer: str, status: int, said: bytes) -> None:
-    """A sentence on standard error, nothing on standard output, and the exit status of the page of commands."""
+    """A refusal is a sentence on standard error, with the exit status of the page of commands."""
     agent.answer = answer
     try:
         result = tunnel(helen, name)
@@ -185,7 +185,7 @@ def test_refusals(helen: Running, agent: ScriptedAgent, name: str, answer: str, 
 
 
 def test_a_request_without_an_upgrade(helen: Running, agent: ScriptedAgent) -> None:
-    """It is told what to send, and the connection goes on as any other."""
+    """A request without an upgrade is told what to send, and the connection goes on as any other."""
     answer = ask(helen, "POST", "/api/v1/agents/web-1/tunnel", {"kind": "ssh"})
     assert answer.problem[:2] == (426, "upgrade required")
     assert ask(helen, "POST", "/api/v1/agents/web-1/tunnel", {"kind": "ssh", "dry_run": True}).json["targets"] == 1

@@ -1,4 +1,4 @@
-"""Tunnels of Helen in memory: who is asked, how many, and each answer that an agent can give."""
+"""Tests tunnels of Helen in memory: who is asked, how many, and each answer that an agent can give."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from helen.tunnels.tunnels import (
 
 
 class Link:
-    """A connection of version 2, and what was sent on it."""
+    """Is a connection of version 2, and keeps what was sent on it."""
 
     closing, congested, version, address = False, False, 2, "192.0.2.1"
 
@@ -48,7 +48,7 @@ class Link:
 
 
 class Caller:
-    """The local side of a tunnel, which takes what comes."""
+    """Is the local side of a tunnel, which takes what comes."""
 
     def write(self, data: bytes) -> None:
         """Take it."""
@@ -114,7 +114,7 @@ def test_an_agent_that_refuses(reason: str, words: str) -> None:
 
 
 def test_an_agent_that_does_not_answer_and_one_that_goes() -> None:
-    """Both are told; a late `window` opens nothing."""
+    """Both are told to the caller; a late `window` opens nothing."""
     stage, agent = Stage(), Stage().agent()
     found = stage.open(agent)
     stage.clock.advance(ANSWER_SECONDS)
@@ -219,7 +219,7 @@ def test_an_agent_that_keeps_its_tunnels() -> None:
 
 
 def test_a_caller_that_goes_in_order() -> None:
-    """Its last bytes are sent, then the end; the time for that ends nothing later."""
+    """The caller's last bytes are sent, then the end; the time for that ends nothing later."""
     stage, agent = Stage(), Stage().agent()
     stream = stage.open(agent)
     stage.hear(agent, b"window 1 500\n")

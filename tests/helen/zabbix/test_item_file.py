@@ -1,4 +1,4 @@
-"""The file of `helen zabbix`: its faults, all at once, and what values become by it."""
+"""Tests the file of `helen zabbix`: its faults, all at once, and what values become by it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ drop = true
 
 
 def test_what_is_read() -> None:
-    """Sources by address, items by key: the first that fits."""
+    """Sources are found by address, and items by key: the first that fits."""
     config = read(FILE)
     assert config.listen == (("0.0.0.0", 10051),)
     [source] = config.sources_of(ipaddress.ip_address("10.0.3.9"))
@@ -76,7 +76,7 @@ def test_a_text_has_the_status_of_its_pattern(value: str, status: str) -> None:
     ("1_000", "unknown", None), ("9" * 400, "unknown", None),
 ])  # fmt: skip
 def test_a_number_has_the_status_of_its_ranges(value: str, status: str, number: float | None) -> None:
-    """And is a figure with them; what is no number is unknown."""
+    """A number has the status of its ranges and is a figure with them; a value that is no number is unknown."""
     result = became("nas", "backup.age[x]", value)
     metric = {"name": "age", "value": number, "unit": "s", "warn": "90000", "crit": "180000"}
     assert (result["status"], result["check"], result["ttl"]) == (status, "backup", 86_400.0)
@@ -138,14 +138,14 @@ def test_what_others_chose_makes_no_odd_name() -> None:
     ("[[item]]\nkey = 'x'\ncheck = 'x'\nttl = '5y'", "ttl"),
 ])  # fmt: skip
 def test_faults(text: str, said: str) -> None:
-    """Each with its place, and what to write instead."""
+    """A fault is told with its place, and what to write instead."""
     with pytest.raises(ListenerFileError) as caught:
         read(text)
     assert said in str(caught.value)
 
 
 def test_all_faults_are_told_at_once() -> None:
-    """So that a file is mended once."""
+    """All faults are told at once, so that a file is mended once."""
     with pytest.raises(ListenerFileError) as caught:
         read("listen = 5\na_minute = 0\n[[source]]\naddress = 'x'\n[[item]]\nkey = 'x'\n")
     assert len(str(caught.value).splitlines()) >= 5

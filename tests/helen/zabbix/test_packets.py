@@ -1,4 +1,4 @@
-"""Packets of zabbix_sender: what is read, what is refused before it is read, and keys with parameters."""
+"""Tests packets of zabbix_sender: what is read, what is refused before it is read, and keys with parameters."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def body(*data: Any, **more: Any) -> bytes:
 
 
 def test_the_length_of_what_follows() -> None:
-    """The smaller end first."""
+    """The length is read with the smaller end first."""
     assert (HEADER.size, length_of(b"ZBXD\x01\x4c\x01\x00\x00\x00\x00\x00\x00")) == (13, 0x14C)
     assert length_of(header(length=packets.MOST_BYTES)) == packets.MOST_BYTES
 
@@ -49,7 +49,7 @@ def test_a_header_that_is_refused(given: bytes, said: str) -> None:
     (b'{"request": "sender data", "data": {}}', "is a list of at most"), (body(*range(1_001)), "at most 1000 values"),
 ])  # fmt: skip
 def test_json_that_is_refused(given: bytes, said: str) -> None:
-    """As a whole."""
+    """Such JSON is refused as a whole."""
     with pytest.raises(BadPacket, match=said):
         values_of(given)
 
@@ -76,7 +76,7 @@ def test_values(given: Any, value: Value | str) -> None:
 
 
 def test_answers() -> None:
-    """As a server of Zabbix words them."""
+    """An answer has the words of a server of Zabbix."""
     said = answer(2, 1, 0.25)
     assert said[:13] == header(length=len(said) - 13)
     info = "processed: 2; failed: 1; total: 3; seconds spent: 0.250000"
@@ -90,5 +90,5 @@ def test_answers() -> None:
     ('a["b', ["a", "b"]), ("a[" + "," * 500, ["a", *[""] * 20]), ('a[b"c]', ["a", 'b"c']),
 ])  # fmt: skip
 def test_keys(key: str, parts: list[str]) -> None:
-    """A name, and what is in brackets behind it."""
+    """A key has a name, and parameters in brackets behind it."""
     assert parts_of(key) == parts

@@ -1,4 +1,4 @@
-"""Debian's zabbix_sender, `helen zabbix`, and a real Helen; then senders that are none."""
+"""Tests Debian's zabbix_sender, `helen zabbix`, and a real Helen; then senders that are none."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ unit = "s"
 
 @frozen
 class Scene:
-    """A Helen, and the command that takes values for it."""
+    """Runs a Helen, and the command that takes values for it."""
 
     helen: Running
     zabbix: Program
@@ -127,7 +127,7 @@ def test_many_values_and_those_that_fail(scene: Scene) -> None:
 
 
 def test_a_value_of_a_time_comes_twice(scene: Scene) -> None:
-    """It is processed both times, and is one result; one of long ago moves no state."""
+    """Such a value is processed both times and is one result; one of long ago moves no state."""
     scene.send("-s", "nas", "-k", "raid.state[old]", "-o", "clean")
     scene.becomes("raid-old", "ok")
     for _ in range(2):
@@ -149,7 +149,7 @@ def test_a_value_of_a_time_comes_twice(scene: Scene) -> None:
     (packet({"request": "active checks", "host": "nas"}), False, "no `sender data`"),
 ])  # fmt: skip
 def test_what_is_no_sender_is_told_why(scene: Scene, sent: bytes, ends: bool, said: str) -> None:
-    """And the next one is served."""
+    """A peer that is no sender is told why, and the next one is served."""
     answered = scene.talk(sent, ends)
     assert (answered["response"], said in answered["info"]) == ("failed", True), answered
     assert "processed: 0; failed: 0" in scene.talk(packet({"request": "sender data", "data": []}))["info"]

@@ -1,4 +1,4 @@
-"""Connections to `helen zabbix`: strangers, too many, too slow; and a Helen that refuses, or that goes away midway."""
+"""Tests connections to `helen zabbix`: strangers, too many, too slow; and a Helen that refuses or goes away midway."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Scene:
 
 
 def heard(link: socket.socket) -> Any:
-    """The JSON of an answer, None if the connection is closed without any."""
+    """Return the JSON of an answer, None if the connection is closed without any."""
     try:
         said = b"".join(iter(lambda: link.recv(65_536), b""))
     except ConnectionResetError:
@@ -155,7 +155,7 @@ def test_a_stranger_is_not_read(served: Callable[..., Scene]) -> None:
 
 
 def test_an_address_has_a_limit(served: Callable[..., Scene]) -> None:
-    """Two at once, and then one a second; here no second passes."""
+    """An address may connect twice at once, and then once a second."""
     scene = served(at_once=2)
     assert [scene.send(ONE) is not None for _ in range(2)] == [True, True]
     with scene.connect() as link:
@@ -164,7 +164,7 @@ def test_an_address_has_a_limit(served: Callable[..., Scene]) -> None:
 
 
 def test_no_more_than_a_few_at_once(served: Callable[..., Scene]) -> None:
-    """A quarter that says nothing keeps its own address out, four of them all others, until they end."""
+    """A silent quarter of all places keeps its own address out, and four of them all others, until they end."""
     scene = served(address="127.0.0.0/8")
     silent = [scene.connect() for _ in range(MOST_CONNECTIONS // 4)]
     with scene.connect() as link:
@@ -183,7 +183,7 @@ def test_no_more_than_a_few_at_once(served: Callable[..., Scene]) -> None:
 
 
 def test_no_post_waits_beyond_the_time_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is counted from the connection; here a packet takes 5 s, and each value 11 s."""
+    """The time for all is counted from the connection; here a packet takes 5 s, and each value 11 s."""
     now, given = [100.0], list[float]()
 
     def post(_path: str, _body: dict[str, Any], patience: float) -> None:

@@ -1,4 +1,4 @@
-"""Fixtures of the cases that need a Helen of their own."""
+"""Provide a Helen of its own for the cases that need one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def clock() -> Clock:
 
 @pytest.fixture(scope="session")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """One Helen and one agent, which tests only ask."""
+    """Yield one Helen and one agent, of which tests only ask."""
     with a_fleet_of_one(tmp_path_factory.mktemp("fleet")) as running:
         yield running
 

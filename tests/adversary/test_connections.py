@@ -1,4 +1,4 @@
-"""Silent sockets by the thousand, and links that end anywhere."""
+"""Test silent sockets by the thousand, and links that end at any byte."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from helen.sessions.open_connections import OpenConnections
 
 
 class Owner(Notebook):
-    """An owner that counts its connections as Helen does."""
+    """Stand in for Helen as the owner of connections, and count them as Helen does."""
 
     def __init__(self, clock: Clock) -> None:
         super().__init__(clock)
@@ -39,7 +39,9 @@ class Owner(Notebook):
 @pytest.mark.adversary(45)
 @pytest.mark.parametrize(("encrypted", "seconds"), [(True, HANDSHAKE_SECONDS), (False, HELLO_SECONDS)])
 def test_two_thousand_silent_sockets(clock: Clock, encrypted: bool, seconds: float) -> None:
-    """All are closed at their deadline and none before, also those that drip; an agent among them notices nothing."""
+    """Two thousand silent sockets are closed at their deadline and none before, and an agent among them notices
+    nothing.
+    """
     owner = Owner(clock)
     listener = AgentListener(clock, owner, owner.connections, encrypted=encrypted)
     agent = Peer(owner, clock, "honest").hello()
@@ -127,7 +129,7 @@ def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> OnDisk:
 
 @pytest.mark.adversary(50)
 def test_a_link_that_is_cut_at_every_byte(disk: OnDisk, clock: Clock) -> None:
-    """Whatever byte is the last that either end hears: each acknowledged result is on disk, and each result once."""
+    """Each acknowledged result is on disk once, whichever byte is the last that either end hears."""
     home = session_stage.Home(clock)
     agent = Agent(home)
     heard_at_most, cuts = len(b"ack s 1000\n"), 0

@@ -44,7 +44,7 @@ def test_no_write_by_get(web: Web) -> None:
 
 
 class Session:
-    """A browser that is signed in, and whose pages are those of other sites as well."""
+    """Stand in for a browser that is signed in, and whose pages are also those of other sites."""
 
     def __init__(self, fleet: Running, web: Web) -> None:
         self.web, self.own = web, f"http://{web.host}:{web.port}"
@@ -89,7 +89,7 @@ def test_no_write_of_another_site(fleet: Running, web: Web) -> None:
 
 @pytest.mark.adversary(66)
 def test_no_result_of_another_page(fleet: Running, web: Web) -> None:
-    """Tools report by GET. An image on a page of another port of this host sends the cookie: it reports nothing."""
+    """A GET by a page of another site, which sends the session's cookie, reports no result; one with a token does."""
     file = '[hosts.nas]\n\n[[check]]\nhost = "nas"\nid = "smart"\n\n[[ping]]\nid = "nightly"\nevery = "1d"\n'
     assert ask(fleet, "PUT", "/api/v1/passive", {"text": file}).status == 200
     wait_until(lambda: len(ask(fleet, "GET", "/api/v1/passive").json["checks"]) == 2, "declarations")
@@ -108,7 +108,7 @@ def test_no_result_of_another_page(fleet: Running, web: Web) -> None:
 
 @pytest.mark.adversary(68)
 def test_what_a_reader_can_not_read(fleet: Running, web: Web) -> None:
-    """Each read that needs more than `read` is 403 for a reader, in words that hold nothing of it."""
+    """A reader gets 403 for each read that needs more than `read`, with none of the content."""
     made: Any = ask(fleet, "POST", "/api/v1/web-tokens", {"name": "reader", "scopes": ["read"]}).json
     wider = [route for route in ROUTES if not route.is_write and route.scope not in (None, "read", "metrics")]
     assert {route.path for route in wider} >= {"/api/v1/web-tokens", "/api/v1/audit"}

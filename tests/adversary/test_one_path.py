@@ -1,4 +1,4 @@
-"""A secret that nobody has made and one that is wrong, or over, go one way: the same work, the same answer (14).
+"""Test that an unknown secret and a wrong or expired one cost the same work and get the same answer (14).
 
 Clocks are no measure on a busy machine, so the comparisons are counted that compare in constant time, and answers are
 compared byte for byte.
@@ -35,7 +35,7 @@ FILE = '[hosts.nas]\n\n[[check]]\nhost = "nas"\nid = "smart"\n\n[[ping]]\nid = "
 
 
 class Counted:
-    """In place of the module hmac: its functions, and how often two texts were compared in constant time."""
+    """Stand in for the module hmac, and count the comparisons in constant time."""
 
     def __init__(self) -> None:
         self.compared = 0
@@ -68,7 +68,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Counted:
 
 
 def test_a_join_token(counted: Counted, tmp_path: Path) -> None:
-    """One that nobody made, and one whose letters for the list are right: one statement and one comparison each."""
+    """A wrong join token costs one statement and one comparison, whether its part for the list is known or not."""
     db = schema.connect(tmp_path / "helen.db")
     good = f"{'0' * 64}.{'a' * 54}"
     token_rows.add(db, good, Terms(), 0.0, 100.0, "operator")
@@ -83,7 +83,7 @@ def test_a_join_token(counted: Counted, tmp_path: Path) -> None:
 
 
 def test_a_token_of_the_api(counted: Counted, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is compared with that of the operator's file, and then looked up by its hash, whatever it is."""
+    """Each token of the API is compared with that of the operator's file, and then looked up by its hash."""
     hashes: list[str] = []
     monkeypatch.setattr(web_tokens, "digest_of", lambda text: hashes.append(text) or digest_of(text))
     store: Any = SimpleNamespace(call=lambda *given: succeed(None))
@@ -99,7 +99,7 @@ def test_a_token_of_the_api(counted: Counted, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_the_token_of_a_page(counted: Counted, monkeypatch: pytest.MonkeyPatch) -> None:
-    """None, a part of it, and another session's are compared as a whole one is."""
+    """A missing token of a page, a part of it and another session's are compared as a whole one is."""
     monkeypatch.setattr(browser, "demand_own_origin", lambda request: None)
     monkeypatch.setattr(browser, "read_form", lambda request: {})
     whole = browser._csrf_of("cookie")
@@ -112,7 +112,7 @@ def test_the_token_of_a_page(counted: Counted, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_the_key_of_a_host(counted: Counted) -> None:
-    """For hosts that are declared and others there are two keys to compare with, and two comparisons."""
+    """The key of a host is compared twice, for hosts that are declared and for others."""
     keys, config = SubmissionKeys(b"k" * 64), Passive(hosts={"nas": Host("nas", serial=2)})
     good, of_all = keys.of_host(config, "nas"), keys.of_host(config, "*")
     for host in ("nas", "nobody", "*", "grüße"):
@@ -122,7 +122,7 @@ def test_the_key_of_a_host(counted: Counted) -> None:
 
 
 def test_the_key_of_a_host_that_is_declared_no_more(counted: Counted) -> None:
-    """It is derived as before, and opens nothing."""
+    """The key of a host that is no longer declared opens nothing."""
     keys = SubmissionKeys(b"k" * 64)
     before = keys.of_host(Passive(hosts={"nas": Host("nas")}), "nas")
     assert not keys.is_good(Passive(), "nas", before)
@@ -160,7 +160,7 @@ def bearer(text: str) -> str:
 
 
 def test_tokens_that_open_nothing(helen: Running) -> None:
-    """Never made and revoked."""
+    """A revoked token gets the same answer as one that was never made."""
     made = ask(helen, "POST", "/api/v1/web-tokens", {"name": "gone", "scopes": ["read"]}).json["token"]
     assert heard(helen, "GET", "/api/v1/me", authorization=bearer(made))[0] == 200
     ask(helen, "POST", "/api/v1/web-tokens/gone/revoke", {})
@@ -170,7 +170,7 @@ def test_tokens_that_open_nothing(helen: Running) -> None:
 
 
 def test_cookies_and_links_that_open_nothing(helen: Running) -> None:
-    """A session that was ended, a key that was used, and others that never were."""
+    """A session that was ended and a key that was used get the same answers as others that never existed."""
     link = ask(helen, "POST", "/api/v1/sessions/links", {"name": "ann"}).json
     key = link["url"].rpartition("#")[2].rpartition("=")[2]
     web = Web(helen)
@@ -195,7 +195,7 @@ def test_cookies_and_links_that_open_nothing(helen: Running) -> None:
 
 
 def test_pings_that_are_not_there(helen: Running) -> None:
-    """No such id, no id at all, a wrong key with the name of a ping, and one with another name."""
+    """An unknown ping, a wrong key with the name of a ping and one with another name get the same answer."""
     paths = [f"/ping/{uuid.UUID(int=7)}", "/ping/x", f"/ping/{'k' * 32}/backup", f"/ping/{'k' * 32}/nothing",
              f"/ping/{'k' * 32}/backup/start", f"/ping/{uuid.UUID(int=7)}/start"]  # fmt: skip
     found = [heard(helen, "GET", path) for path in paths]
@@ -204,7 +204,7 @@ def test_pings_that_are_not_there(helen: Running) -> None:
 
 
 def test_results_of_strangers(helen: Running) -> None:
-    """For a host that is declared and for one that is not, in each convention."""
+    """Results with a wrong key get the same answer for a declared host and for another one, in each convention."""
 
     def icinga(host: str) -> tuple[Any, ...]:
         body = {"type": "Service", "service": f"{host}!smart", "exit_status": 0, "plugin_output": "fine"}

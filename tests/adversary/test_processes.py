@@ -1,4 +1,4 @@
-"""A real Helen whose agents all go at once, and one without descriptors."""
+"""Test a real Helen whose agents all go at once, and one without descriptors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def call(helen: Running, source: str = "127.0.0.1") -> socket.socket:
 
 
 def agents_of(helen: Running) -> list[socket.socket]:
-    """As many agents as there are to be, each admitted."""
+    """Return the sockets of as many agents as AGENTS says, each admitted."""
     made = []
     for number in range(AGENTS):
         made.append(call(helen, f"127.0.{number % 20}.{number // 20 + 1}"))
@@ -40,13 +40,13 @@ def connected(helen: Running) -> int:
 
 
 def memory(helen: Running) -> int:
-    """Resident bytes."""
+    """Return Helen's resident bytes."""
     pages = Path(f"/proc/{helen.run['pid']}/statm").read_text().split()[1]
     return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
 
 def cpu(helen: Running) -> float:
-    """Seconds that Helen has computed."""
+    """Return the seconds that Helen has computed."""
     fields = Path(f"/proc/{helen.run['pid']}/stat").read_text().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -59,7 +59,9 @@ def cut(sockets: list[socket.socket]) -> None:
 
 @pytest.mark.adversary(47)
 def test_all_agents_are_cut_and_come_back(start: Callable[..., Running]) -> None:
-    """Each time all are noticed and are back within a minute; what held those that went doesn't stay with Helen."""
+    """All agents that are cut are noticed and back within a minute each time, and their memory does not stay with
+    Helen.
+    """
     helen = start()
     sizes, files = list[int](), 0
     for number in range(9):

@@ -1,4 +1,4 @@
-"""Twisted's TLS with peers whose records hold no data, at each place that uses it: agents, pages, and Equus itself."""
+"""Test Twisted's TLS with peers whose records hold no data, at each place that uses it: agents, pages, and Equus."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ UPDATE = 27  # bytes of a change of keys, and of its answer
 
 
 class Peer:
-    """The other end, by the standard library as far as the handshake goes, and by hand from there on.
+    """Stand in for the other end: the handshake by the standard library, and the records by hand from there on.
 
     `side` is the protocol of our end, `wire` its transport.
     """

@@ -1,4 +1,4 @@
-"""Every version of TLS and every suite that OpenSSL has, offered one at a time to a Helen's port for agents."""
+"""Test every version of TLS and every suite of OpenSSL, one at a time, at Helen's port for agents."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def scanner(fleet: Running) -> Scanner:
 
 @pytest.mark.adversary(22)
 def test_every_version_and_suite(scanner: Scanner) -> None:
-    """1.2 and 1.3 alone; suites with forward secrecy and authenticated encryption alone."""
+    """Helen accepts TLS 1.2 and 1.3 alone, with forward secrecy and authenticated encryption."""
     assert [scanner.agreed(version, "-cipher", EVERYTHING) for version in OLD_VERSIONS] == [None, None]
     before = suites()
     assert len(before) > 50

@@ -80,7 +80,7 @@ def some_value(chance: random.Random, depth: int) -> object:
 
 
 def test_json_that_is_json():
-    """150 documents, written in both ways that there are, give what Python reads from them."""
+    """150 documents, written in both ways that there are, are read as Python reads them."""
     chance = random.Random(4)
     values = [some_value(chance, 4) for _ in range(150)]
     texts = [json.dumps(value, ensure_ascii=chance.random() < 0.5, indent=chance.choice([None, 1])) for value in values]
@@ -88,7 +88,7 @@ def test_json_that_is_json():
 
 
 def test_json_that_is_none():
-    """Each is refused with the place of the fault; the recursion has an end."""
+    """Text that is no JSON is refused with the place of the fault, and deep nesting at a limit."""
     broken = {
         "": "no value at byte 1",
         "[1,]": "no value at byte 4",
@@ -106,14 +106,16 @@ def test_json_that_is_none():
 
 
 def test_half_a_pair_of_surrogates():
-    """One without its other half is U+FFFD, as wherever text comes in."""
+    """Half a pair of surrogates becomes U+FFFD."""
     assert run(SHOW, texts=['"\\ud83d\\ude00"', '"\\ud83dx"', '"\\ude00"']) == [
         "s:" + text.encode().hex() for text in ("😀", "\ufffdx", "\ufffd")
     ]
 
 
 def test_digits_and_base64():
-    """Every byte, every length of rest, and what is neither."""
+    """Digits and base64 are written and read for every byte and every length of rest, and refused if they are
+    neither.
+    """
     source = b"""return { summary = "a test", args = { hex = { type = "list" }, sums = { type = "list" } },
     run = function(args, host)
       local bytes = require "bytes"
@@ -169,7 +171,9 @@ end }"""
 
 
 def test_ber_as_ldap_writes_it() -> None:
-    """A bind, its answer, a search entry (RFC 4511); and what breaks the rules, with the reason."""
+    """BER of LDAP is read (a bind, its answer, a search entry of RFC 4511), and faulty BER is refused with the
+    reason.
+    """
     broken = {
         "3003020101ff": "the answer is no BER: it ends too early",
         "300402020100": "(30:(02:256))",
@@ -203,7 +207,9 @@ def test_ber_as_ldap_writes_it() -> None:
 
 
 def test_ber_that_is_made() -> None:
-    """Numbers in as few bytes as hold them, long lengths, object identifiers; the size of what begins a stream."""
+    """BER is made with numbers in as few bytes as hold them, long lengths and object identifiers, and its size
+    is read.
+    """
     source = b"""return { summary = "a test", args = {}, run = function(args, host)
       local ber, hex = require "ber", require("bytes").hex
       for _, number in ipairs { 0, 127, 128, -128, -129, 255, 256, 2147483648, math.maxinteger, math.mininteger } do
@@ -232,7 +238,7 @@ def test_ber_that_is_made() -> None:
 
 
 def test_binary_texts_of_devices() -> None:
-    """A value is printed as a text without its end, digits of what is none."""
+    """A value of a device is printed as a text without its end, or as digits if it is no text."""
     source = b"""return { summary = "a test", args = { hex = { type = "list" } }, run = function(args, host)
       local snmp, bytes = require "snmp", require "bytes"
       for _, digits in ipairs(args.hex) do print(snmp.text({ type = "text", value = bytes.of(digits) })) end

@@ -1,4 +1,6 @@
-"""The queries for SQL Server in the documentation, and the check that reads what they write, know the same lines."""
+"""Test that the queries for SQL Server in the documentation and the check that reads their output know the same
+lines.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ CHECK = (ROOT / "checks" / "mssql.lua").read_text()
 
 
 def test_the_check_knows_each_line_of_the_queries() -> None:
-    """By the first word of the line; the last one is the end, without which an answer is none."""
+    """The check knows each line of the queries by its first word, and the last one as the end of the answer."""
     kinds = re.findall(r"^    SELECT '(\w+)'", QUERIES, re.MULTILINE)
     assert kinds == ["version", "uptime", "sessions", "blocked", "database", "log", "end"]
     figures = re.search(r"^local FIGURES = \{(.+)\}$", CHECK, re.MULTILINE)
@@ -26,7 +28,7 @@ def test_a_name_is_one_line() -> None:
 
 
 def test_errors_stand_apart_from_rows() -> None:
-    """Without -r1 sqlcmd writes them among the rows."""
+    """The documented call of sqlcmd has -r1, because it would otherwise write errors among the rows."""
     text = (ROOT / "docs" / "checks.rst").read_text()
     (command,) = re.findall(r"exec /opt/mssql-tools18/bin/sqlcmd (.+)", text)
     assert "-r1" in command.split() and "-b" in command.split()

@@ -72,7 +72,7 @@ def test_odd_performance_data(
 
 
 def test_what_is_left_out_is_told(run: Callable[[str, int], dict[str, Any]]) -> None:
-    """A threshold that is no range, a line that is no figure (F23, F84)."""
+    """A threshold that is no range and a line that is no figure are left out, and the output says so (F23, F84)."""
     document = run("fine | a=5;80%;9\nmore", 0)
     assert document["output"] == "more\nwarn of a is left out: 80%\n"
     document = run("status ok fine\nmetric a int\nmetric b int 1\n", 0)
@@ -81,7 +81,7 @@ def test_what_is_left_out_is_told(run: Callable[[str, int], dict[str, Any]]) -> 
 
 
 def test_the_true_length_is_in_the_result(run: Callable[[str, int], dict[str, Any]]) -> None:
-    """Also where no output is shown, because all of it is one line (F21)."""
+    """The true length of the output is in the result, also where all of it is one line and none is shown (F21)."""
     text = f"OK - {'x' * 65_000} | a=1"
     text = f"{text:<65527}last=123456789 end=5"
     document = run(text, 0)

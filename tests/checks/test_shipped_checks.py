@@ -36,7 +36,7 @@ def test_what_runs_everywhere_by_default():
 
 
 def test_what_happens_once_counts_at_once():
-    """Their next run is good again: with three attempts they would never be told (F26). A battery lasts for minutes."""
+    """A check whose finding shows in one run has one attempt, because its next run is good again (F26)."""
     assert {name: REPORTS[f"{name}.lua"].table.attempts for name in FILES.checks} == {
         **dict.fromkeys(FILES.checks), "apcupsd": 1, "journal": 1, "log_match": 1, "ups": 1, "uptime": 1,
     }  # fmt: skip
@@ -44,7 +44,7 @@ def test_what_happens_once_counts_at_once():
 
 @pytest.mark.parametrize("name", sorted(FILES.checks))
 def test_tests_cover_the_states(name):
-    """Good, bad, and what cannot be known; warnings where there are thresholds to cross."""
+    """The recorded tests of each check have good, bad and unknown results, and warnings where there are thresholds."""
     states = {case.expect["status"] for case in read_cases(FILES.tests(name))}
     assert {"ok", "critical", "unknown"} <= states
     assert "warning" in states or name in ("file",)
@@ -60,12 +60,12 @@ def test_every_argument_is_explained(name):
 
 @pytest.mark.parametrize("name", sorted(FILES.checks))
 def test_the_documentation_lists_it(name):
-    """With the summary that the check itself has."""
+    """The documentation lists each check with the summary of its table."""
     assert re.search(rf"^``{name}`` .*{re.escape(REPORTS[f'{name}.lua'].table.summary)}$", DOCUMENTATION, re.MULTILINE)
 
 
 @pytest.mark.parametrize("name", sorted(BY_DEFAULT))
 def test_default_checks_need_no_argument(name):
-    """They run with what their tables say."""
+    """A check that runs by default needs no argument."""
     table = REPORTS[f"{name}.lua"].table
     assert [argument for argument, what in table.args.items() if what.required] == []

@@ -1,4 +1,6 @@
-"""The checks that speak SNMP: tables in few datagrams, counters over wraps and restarts, what devices refuse."""
+"""Test the checks that speak SNMP: tables in few datagrams, counters over wraps and restarts, and refusals of
+devices.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ def sandbox() -> Iterator[Sandbox]:
 
 @pytest.mark.parametrize("args", [{}, SECURE], ids=["2c", "3"])
 def test_48_ports_in_12_datagrams(sandbox: Sandbox, args: dict[str, str]) -> None:
-    """None of which is larger than what travels in one piece; version 3 has one more, the first time."""
+    """48 ports take at most 12 datagrams, and none is larger than one that travels in one piece."""
     device = Device(switch(48))
     host = Host(sandbox, device)
     found = host.run("snmp_interfaces", **args)
@@ -40,7 +42,7 @@ def test_48_ports_in_12_datagrams(sandbox: Sandbox, args: dict[str, str]) -> Non
 
 
 def test_a_device_that_sends_less(sandbox: Sandbox) -> None:
-    """Seven values in each answer, so that rows are cut in two; and one that drops what is larger than 700 bytes."""
+    """A device that sends seven values in an answer, or drops answers above 700 bytes, is read in full."""
     for device in (
         Device(switch(20), limit=7),
         Device(switch(20), spoil=lambda data: data if len(data) < 700 else None),
@@ -53,7 +55,7 @@ def test_a_device_that_sends_less(sandbox: Sandbox) -> None:
 
 
 def test_version_1(sandbox: Sandbox) -> None:
-    """A row for each datagram, 32-bit counters; columns that are missing end nothing."""
+    """Version 1 reads one row in each datagram with 32-bit counters, and missing columns do no harm."""
     values = switch(5, narrow=True)
     for port in range(10_101, 10_106):
         del values[(*IF, 13, port)]
@@ -100,7 +102,7 @@ def test_64_bits(sandbox: Sandbox) -> None:
 
 
 def test_the_uptime_begins_anew_after_497_days(sandbox: Sandbox) -> None:
-    """That is no restart: the rates go on."""
+    """An uptime that begins anew after 497 days is no restart, and the rates go on."""
     device = Device(switch(1, 1000, uptime=2**32 - 500))
     host = Host(sandbox, device)
     host.run("snmp_interfaces")
@@ -160,7 +162,7 @@ def test_who_the_device_is_is_kept(sandbox: Sandbox) -> None:
     ],
 )
 def test_what_a_device_does_not_accept(sandbox: Sandbox, changed: dict[str, Any], words: str) -> None:
-    """Each is told as what it is."""
+    """Each refusal of a device names its reason."""
     args = {name: value for name, value in (SECURE | changed).items() if value is not None}
     found = Host(sandbox, Device({UPTIME: ticks(500)})).run("snmp_value", oid="1.3.6.1.2.1.1.3.0", **args)
     assert words in found["summary"]
@@ -184,7 +186,7 @@ NAMED = {  # by hand, from the modules
 
 
 def test_values_by_name(sandbox: Sandbox) -> None:
-    """Each name is the OID that its module gives it: the device has nothing else."""
+    """A name is asked for as the OID that its module gives it."""
     for name, oid in NAMED.items():
         host = Host(sandbox, Device({tuple(map(int, oid.split("."))): number(len(name)), UPTIME: ticks(500)}))
         found = host.run("snmp_value", oid=name)
@@ -192,7 +194,7 @@ def test_values_by_name(sandbox: Sandbox) -> None:
 
 
 def test_a_column_by_name(sandbox: Sandbox) -> None:
-    """With each value of it, by its index."""
+    """A column is read by its name, with a metric for each index."""
     host = Host(sandbox, Device(switch(3)))
     found = host.run("snmp_value", oid="IF-MIB::ifOperStatus", each=True)
     assert (found["status"], sorted(metric["labels"]["index"] for metric in found["metrics"])) == (

@@ -1,4 +1,4 @@
-"""Rates of devices that send something else than a number once: the next runs are as if it had sent none."""
+"""Test rates of devices that send something else than a number once: the next runs are as if it had sent none."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def sandbox() -> Iterator[Sandbox]:
 
 
 def runs(host: Host, check: str, *devices: dict[Any, bytes], **args: Any) -> list[dict[str, Any]]:
-    """One run for each content of the device, a minute apart."""
+    """Run the check once for each content of the device, a minute apart, and return the results."""
     found = []
     for values in devices:
         host.device = Device(values)
@@ -34,7 +34,7 @@ def runs(host: Host, check: str, *devices: dict[Any, bytes], **args: Any) -> lis
 
 @pytest.mark.parametrize("odd", ODD, ids=ODD_NAMES)
 def test_a_time_that_is_no_number(sandbox: Sandbox, odd: bytes) -> None:
-    """Traffic is known all the while, but for a restart that nobody could see."""
+    """An odd uptime leaves the traffic known, because no restart shows in it."""
     host = Host(sandbox, Device({}))
     contents = [switch(1, octets=10**9 + 6_000_000 * n, uptime=8_640_000 + 6_000 * n) for n in range(4)]
     contents[1][UPTIME] = odd
@@ -56,7 +56,7 @@ def test_a_state_that_an_older_version_kept(sandbox: Sandbox) -> None:
 
 @pytest.mark.parametrize("odd", ODD[:3], ids=ODD_NAMES[:3])
 def test_a_counter_that_is_no_number(sandbox: Sandbox, odd: bytes) -> None:
-    """It is not kept; the rates of the others go on."""
+    """A counter that is no number is not kept, and the rates of the others go on."""
     host = Host(sandbox, Device({}))
     contents = [switch(2, octets=10**9 + 6_000_000 * n, uptime=8_640_000 + 6_000 * n) for n in range(4)]
     contents[1][(*IF, 14, 10_101)] = odd
@@ -68,7 +68,7 @@ def test_a_counter_that_is_no_number(sandbox: Sandbox, odd: bytes) -> None:
 
 @pytest.mark.parametrize("odd", ODD[:3], ids=ODD_NAMES[:3])
 def test_a_mark_that_is_no_number(sandbox: Sandbox, odd: bytes) -> None:
-    """A time of a set-back that can't be read is none: a change, after which there are rates again."""
+    """An odd time of a reset counts as a change, after which there are rates again."""
     host = Host(sandbox, Device({}))
     contents = [switch(1, octets=10**9 + 6_000_000 * n, uptime=8_640_000 + 6_000 * n) for n in range(4)]
     for values, mark in zip(contents, [ticks(77), odd, ticks(77), ticks(77)], strict=True):
@@ -78,7 +78,7 @@ def test_a_mark_that_is_no_number(sandbox: Sandbox, odd: bytes) -> None:
 
 
 def test_a_value_that_is_a_counter_at_times(sandbox: Sandbox) -> None:
-    """It is said not to be one, and counts from anew."""
+    """A value that is a counter only at times is unknown when it is none, and counts from anew afterwards."""
     host = Host(sandbox, Device({}))
     given = [counter64(5), gauge(6), counter64(65), counter64(185)]
     contents = [{UPTIME: ticks(6_000 * n), COUNTED: value} for n, value in enumerate(given)]

@@ -1,4 +1,4 @@
-"""The checks that speak SNMP, of devices that leave something out: what is not told is not in order."""
+"""Test the checks that speak SNMP with devices that leave something out: a missing value is never in order."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RATE = {"oid": "1.3.6.1.4.1.8072.9.1", "each": True, "rate": True, "crit": "50"}
 
 
 class FullHost(Host):
-    """A host whose state has no more room."""
+    """Stand in for a host whose state has no more room."""
 
     def answer(self, name: str, args: list[Any]) -> dict[str, Any]:
         if name == "state.put":
@@ -32,7 +32,7 @@ def sandbox() -> Iterator[Sandbox]:
 
 
 def disk(size: int, used: int) -> Values:
-    """A fixed disk in blocks of 4 KiB."""
+    """Return a fixed disk in blocks of 4 KiB."""
     row = {2: oid("1.3.6.1.2.1.25.2.1.4"), 3: text("/srv"), 4: number(4096), 5: number(size), 6: number(used)}
     return {UPTIME: ticks(90_000)} | {(*STORAGE, column, 31): value for column, value in row.items()}
 
@@ -43,7 +43,7 @@ def disk(size: int, used: int) -> Values:
     ids=["others are looked at", "it is excluded", "both"],
 )
 def test_what_must_be_up_is_judged_where_it_is_left_out(sandbox: Sandbox, left_out: dict[str, list[str]]) -> None:
-    """Its state alone: its traffic is not asked for."""
+    """An interface that must be up is judged by its state although it is left out, and its traffic is not asked for."""
     values = switch(3)
     device = Device(values | {(*IF, 8, 10_103): number(2)})
     host = Host(sandbox, device)
@@ -57,7 +57,7 @@ def test_what_must_be_up_is_judged_where_it_is_left_out(sandbox: Sandbox, left_o
 
 
 def test_a_large_disk_overflows_31_bits(sandbox: Sandbox) -> None:
-    """12 TiB, of which the device tells negative numbers; and one whose used part alone still fits."""
+    """A disk of 12 TiB, which the device reports with negative numbers, is measured right."""
     blocks = 3 * 2**30
     for used, status, share in (
         (blocks - 2**32 - 1, "critical", pytest.approx(100)), (2**31 - 1, "ok", pytest.approx(200 / 3)),
@@ -67,14 +67,14 @@ def test_a_large_disk_overflows_31_bits(sandbox: Sandbox) -> None:
 
 
 def test_a_device_that_tells_nothing(sandbox: Sandbox) -> None:
-    """None of the values that are asked for: that is no device in order."""
+    """A device that has none of the values asked for is unknown."""
     found = Host(sandbox, Device({(1, 3, 6, 1, 4, 1, 9, 1, 0): gauge(4)})).run("snmp_device")
     assert (found["status"], found["summary"], found["metrics"]) == (
         "unknown", "switch: it tells nothing of itself", [])  # fmt: skip
 
 
 def test_no_room_for_the_counters(sandbox: Sandbox) -> None:
-    """Then there never will be a rate, and thresholds of rates judge nothing."""
+    """Without room for the counters the result is unknown, because thresholds of rates would never judge."""
     device = Device({UPTIME: ticks(90_000), (*COLUMN, 4): counter32(70)})
     found = FullHost(sandbox, device).run("snmp_value", **RATE)
     assert (found["status"], found["summary"]) == (
@@ -85,7 +85,7 @@ def test_no_room_for_the_counters(sandbox: Sandbox) -> None:
 
 
 def test_an_index_that_is_new(sandbox: Sandbox) -> None:
-    """It has no rate yet, and is named; the others are judged."""
+    """A new index has no rate yet and is named, and the others are judged."""
     host = Host(sandbox, Device({UPTIME: ticks(90_000), (*COLUMN, 4): counter32(70), (*COLUMN, 6): counter32(70)}))
     assert host.run("snmp_value", **RATE)["summary"] == "the rate is known from the second run on"
     host.now += 10

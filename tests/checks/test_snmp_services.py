@@ -1,4 +1,4 @@
-"""The services of Windows by SNMP, whose names are in the code page of that Windows."""
+"""Test the services of Windows by SNMP, whose names are in the code page of that Windows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def sandbox() -> Iterator[Sandbox]:
 
 
 def windows(*names: bytes) -> Device:
-    """A Windows host whose services have these names, as bytes, and run."""
+    """Return a Windows host whose services have these names, as bytes, and run."""
     values = {(*SERVICES, 1, at): text(name) for at, name in enumerate(names, 1)}
     return Device(values | {(*SERVICES, 3, at): number(1) for at in range(1, len(names) + 1)})
 
@@ -54,7 +54,7 @@ def test_names_of_services_in_code_pages(
 
 
 def test_code_page_1252_is_python_s(sandbox: Sandbox) -> None:
-    """Each byte that is a character there, in the label of a metric."""
+    """Each character of code page 1252 is in the label of a metric as Python decodes it."""
     whole = [bytes((code,)).decode("cp1252", "ignore") for code in range(0xA1, 0x100)]
     whole += [bytes((code,)).decode("cp1252", "ignore") for code in range(0x80, 0xA0)]
     name = "".join(whole)

@@ -1,4 +1,4 @@
-"""Checks that go on from a place in a log: without the place they reached they judge nothing, and keep none."""
+"""Test checks that go on from a place in a log: without that place they judge nothing, and keep none."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WHY = "host.state cannot be read: Too many open files"
     ("check", "args"), [("log_match", {"path": "/var/log/app.log", "match": "ERROR"}), ("journal", {})]
 )
 def test_a_place_that_cannot_be_read(check: str, args: dict[str, str]) -> None:
-    """Beginning at the end of the log would pass over all lines since the last run, and say ok."""
+    """A check whose place cannot be read is unknown and reads no log, because it would pass over lines and say ok."""
     asked: list[str] = []
     found: list[dict[str, Any]] = []
 

@@ -27,7 +27,7 @@ FILES = read_check_files(Path(helen_checks.FOLDER))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Each of them starts real processes."""
+    """Mark each test of this folder as an integration test, because it starts real processes."""
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.integration)
@@ -35,7 +35,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def home() -> Iterator[Home]:
-    """Where the servers live; they end with it."""
+    """Yield the folders of the servers, which end with it."""
     made = Home()
     try:
         yield made
@@ -44,7 +44,7 @@ def home() -> Iterator[Home]:
 
 
 class Outcome:
-    """A result document, short to ask."""
+    """Hold a result document, with short names for its parts."""
 
     def __init__(self, document: dict[str, Any]) -> None:
         self.document = document
@@ -66,7 +66,7 @@ Check = Callable[..., Outcome]
 
 @pytest.fixture(scope="module")
 def checking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Check]]:
-    """checking(sockets, secrets): a function that runs a check by its name, in a sandbox that may use these sockets."""
+    """Return a function that makes a check runner: it runs a check by name in a sandbox that may use these sockets."""
     open_ones: list[Sandbox] = []
 
     def make(sockets: Sequence[Path] = (), secrets: dict[str, str] | None = None) -> Check:

@@ -1,4 +1,4 @@
-"""Redis, memcached, PostgreSQL and MariaDB: right figures from a good server, the right verdict on a bad one."""
+"""Test Redis, memcached, PostgreSQL and MariaDB: right figures of a good server, the right verdict on a bad one."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SMALL = ("--innodb-buffer-pool-size=8M", "--innodb-log-file-size=4M", "--innodb-
 
 @frozen
 class Up:
-    """A server that is there."""
+    """Hold a server that runs, and its port and socket."""
 
     server: Server
     port: int
@@ -38,7 +38,7 @@ class Up:
 
 
 def with_tls(home: Home, folder: Path) -> tuple[Path, Path, str]:
-    """Files with a certificate and its key, and the certificate as a text."""
+    """Write a certificate and its key, and return both paths and the certificate as text."""
     made, key = certificate(days=10)
     return home.write(folder / "tls.pem", made.decode()), home.write(folder / "tls.key", key.decode()), made.decode()
 
@@ -119,7 +119,7 @@ def memcached(home: Home) -> Up:
 
 @pytest.fixture(scope="module")
 def up(home: Home) -> dict[str, Up]:
-    """All four, started side by side."""
+    """Start all four servers side by side, and return them by name."""
     makers = (postgresql, mariadb, redis, memcached)
     with ThreadPoolExecutor(len(makers)) as pool:
         started = {maker.__name__: pool.submit(maker, home) for maker in makers}
@@ -164,7 +164,7 @@ def test_postgresql(up: dict[str, Up], check: Check) -> None:
 
 
 def version(up: dict[str, Up]) -> str:
-    """As the program itself says."""
+    """Return the version that the program prints of itself."""
     done = Home.run(None, program("postgres", "postgresql"), "--version", folder=up["postgresql"].server.folder)
     return done.split()[2]
 
@@ -179,21 +179,21 @@ def test_postgresql_logins(up: dict[str, Up], check: Check, user: str) -> None:
 
 
 def test_postgresql_over_its_socket(up: dict[str, Up], check: Check) -> None:
-    """Where pg_hba trusts whoever can open it."""
+    """PostgreSQL is reached over its socket without a password, where pg_hba trusts it."""
     found = check("postgresql", socket=str(up["postgresql"].socket), user="watch")
     assert found.status == "ok", found
 
 
 @pytest.mark.parametrize("user", ["watch", "old", "told"])
 def test_postgresql_with_a_wrong_password(up: dict[str, Up], check: Check, user: str) -> None:
-    """The server's own words, and no password among them."""
+    """A wrong password is critical in the server's own words, without the password."""
     found = check("postgresql", port=up["postgresql"].port, user=user, password=BAD)
     assert (found.status, found.metrics) == ("critical", {})
     assert found.summary == f'the server refuses: password authentication failed for user "{user}" (28P01)'
 
 
 def test_postgresql_that_is_not_as_expected(up: dict[str, Up], check: Check) -> None:
-    """No password, no such database, no standby."""
+    """A missing password, an unknown database and a server that is no standby are critical with their reasons."""
     port = up["postgresql"].port
     assert check("postgresql", port=port, user="watch").summary == "the server wants a password for watch"
     found = check("postgresql", port=port, user="watch", password=GOOD, database="nowhere")
@@ -256,7 +256,7 @@ def test_postgresql_that_is_full(up: dict[str, Up], check: Check) -> None:
 
 
 def test_mariadb(up: dict[str, Up], check: Check) -> None:
-    """mysql_native_password over TCP."""
+    """MariaDB is asked over TCP with mysql_native_password, and its figures and units are right."""
     port = up["mariadb"].port
     found = once_it_counts(1, "connections", lambda: check("mysql", port=port, user="watch", password=GOOD))
     assert found.status == "ok", found
@@ -272,14 +272,14 @@ def test_mariadb(up: dict[str, Up], check: Check) -> None:
 
 
 def test_mariadb_over_its_socket(up: dict[str, Up], check: Check) -> None:
-    """With a password and without one."""
+    """MariaDB is reached over its socket with a password and without one."""
     path = str(up["mariadb"].socket)
     assert check("mysql", socket=path, user="watch", password=GOOD).status == "ok"
     assert check("mysql", socket=path, user="bare").status == "ok"
 
 
 def test_mariadb_that_is_not_as_expected(up: dict[str, Up], check: Check) -> None:
-    """A wrong password, an account of another kind, no replica."""
+    """A wrong password, an account of another kind and a server that is no replica are critical."""
     port = up["mariadb"].port
     found = check("mysql", port=port, user="watch", password=BAD)
     assert (found.status, found.summary) == (
@@ -331,7 +331,7 @@ def test_inside_tls(up: dict[str, Up], check: Check, name: str, server: str) -> 
 
 @pytest.mark.parametrize(("server", "name"), [("postgresql", "postgresql"), ("mysql", "mariadb")])
 def test_a_query_of_ones_own(up: dict[str, Up], check: Check, server: str, name: str) -> None:
-    """Figures by row; what is wrong with a query, in the words of the server."""
+    """A query gives a figure for each row, and its fault is reported in the words of the server."""
     words = {"server": server, "port": up[name].port, "user": "watch", "password": GOOD}
     query = "SELECT 'a' AS n, 1.5 AS value UNION ALL SELECT 'b', 40 ORDER BY n"
     found = check("sql_query", query=query, label="n", warn="10", **words)
@@ -357,7 +357,9 @@ def talk(port: int, said: bytes) -> bytes:
 
 
 def test_redis(up: dict[str, Up], check: Check) -> None:
-    """With a password, as an account that may do nothing but tell; memory that fills up."""
+    """Redis is asked with a password as an account that may only read figures, and its memory is judged as it
+    fills up.
+    """
     port, secret = up["redis"].port, {"secret": "redis"}
     words = {"port": port, "user": "watch", "password": secret, "warn": "70"}
     found = once_it_counts(1, "clients", lambda: check("redis", **words))
@@ -376,7 +378,7 @@ def test_redis(up: dict[str, Up], check: Check) -> None:
 
 
 def test_redis_with_a_wrong_password(up: dict[str, Up], check: Check) -> None:
-    """And with none."""
+    """Redis refuses a wrong password and a missing one, and both are critical."""
     port = up["redis"].port
     found = check("redis", port=port, password=BAD)
     assert (found.status, found.summary) == (
@@ -421,7 +423,7 @@ def test_each_takes_the_other_for_something_else(up: dict[str, Up], check: Check
 
 
 def test_when_they_have_stopped(up: dict[str, Up], check: Check) -> None:
-    """Refused is critical for each of them. (The last test here: it ends the servers.)"""
+    """A stopped server is critical for each check; this test is the last one here, because it ends the servers."""
     for one in up.values():
         one.server.stop()
     for name, one in up.items():

@@ -86,7 +86,7 @@ GOOD = {"user": f"cn=watch,{BASE}", "password": {"secret": "good"}}
 
 
 def test_it_answers(up: Up, check: Check) -> None:
-    """Its own entry, entries below a base, one by its name, and none."""
+    """The directory answers with its own entry, entries below a base, one by its name, or none, which is critical."""
     where = {"host": "127.0.0.1", "port": up.port}
     found = check("ldap", **where)
     assert (found.status, found.summary.startswith("it answers, in ")) == ("ok", True), found
@@ -104,7 +104,7 @@ def test_it_answers(up: Up, check: Check) -> None:
     "how", [{"tls": "off"}, {"tls": "on", "starttls": True}, {"tls": "verify", "host": "localhost"}]
 )
 def test_a_login(up: Up, check: Check, how: dict[str, Any]) -> None:
-    """A good password and a wrong one, in all the ways that a login can go."""
+    """A good password logs in and a wrong one is refused, in plain text, with STARTTLS and with TLS."""
     port = up.tls if how["tls"] == "verify" else up.port
     words = {"host": "127.0.0.1", "port": port, "ca": up.ca, "base": BASE} | GOOD | how
     found = check("ldap", **words)
@@ -115,7 +115,7 @@ def test_a_login(up: Up, check: Check, how: dict[str, Any]) -> None:
 
 
 def test_when_it_has_stopped(up: Up, check: Check) -> None:
-    """Refused is critical. (The last test here: it ends the server.)"""
+    """A stopped server is critical; this test is the last one here, because it ends the server."""
     up.server.stop()
     found = check("ldap", host="127.0.0.1", port=up.port)
     assert (found.status, found.summary) == ("critical", f"127.0.0.1:{up.port} refused the connection")

@@ -1,4 +1,4 @@
-"""The check of containers against dockerd itself, and against a peer that says what dockerd says.
+"""Test the check of containers against dockerd itself, and against a peer that answers as dockerd does.
 
 Only root can start dockerd, and only outside of a container that may not make containers itself. Elsewhere there is the
 peer alone: a real HTTP server on a Unix socket whose answers were recorded from Debian 12's dockerd (20.10.24), less
@@ -45,7 +45,7 @@ class Engine(Protocol):
 
 
 class UnixConnection(http.client.HTTPConnection):
-    """A client for the engine's own API."""
+    """Connect to the engine's own API over its socket."""
 
     def __init__(self, path: Path) -> None:
         super().__init__("localhost", timeout=PATIENCE)
@@ -58,7 +58,7 @@ class UnixConnection(http.client.HTTPConnection):
 
 
 class Dockerd:
-    """Debian's, without a network and with images of its own. Its containers run `sleep` from a tiny image of ours."""
+    """Start Debian's dockerd without a network, with a tiny image in which containers run `sleep`."""
 
     def __init__(self, home: Home) -> None:
         folder = home.folder("docker")
@@ -75,7 +75,7 @@ class Dockerd:
         self._ask("POST", "/images/create?fromSrc=-&repo=tiny", tiny_image(), "application/x-tar")
 
     def make(self, name: str) -> None:
-        """Its own health check fails at once."""
+        """Make a container whose health check fails at once."""
         health = {"Test": ["CMD", "/bin/false"], "Interval": 100_000_000, "Retries": 1}
         wanted = {
             "Image": "tiny",
@@ -107,7 +107,7 @@ class Dockerd:
 
 
 def tiny_image() -> bytes:
-    """A filesystem with two programs and what they are linked to."""
+    """Return a filesystem with two programs and the libraries that they are linked to, as a tar archive."""
     programs = [shutil.which("sleep", path="/bin:/usr/bin"), shutil.which("false", path="/bin:/usr/bin")]
     needed = subprocess.run(["ldd", str(programs[0])], capture_output=True, text=True, check=True).stdout
     image = io.BytesIO()
@@ -120,7 +120,7 @@ def tiny_image() -> bytes:
 
 
 class Recorded:
-    """The peer. It holds containers as a list and answers as dockerd would of them."""
+    """Answer as dockerd would, from a list of containers."""
 
     version = "20.10.24+dfsg1"
 
@@ -182,7 +182,7 @@ class Recorded:
 
 
 def may_contain() -> bool:
-    """Root of a machine: with all that mounts, networks and control groups of containers take."""
+    """Tell if this process is root with the rights for mounts, networks and control groups of containers."""
     held = int(re.findall(r"^CapEff:\s*(\w+)$", Path("/proc/self/status").read_text(), re.MULTILINE)[0], 16)
     needed = (1 << CAP_NET_ADMIN) | (1 << CAP_SYS_ADMIN)
     return os.geteuid() == 0 and held & needed == needed and os.access("/sys/fs/cgroup", os.W_OK)
@@ -206,7 +206,7 @@ def until_healthy_or_not(check: Check, engine: Engine, **args: Any) -> Any:
 
 
 def test_containers(engine: Engine, checking: Any) -> None:
-    """Made, started, ill, ended, and then no engine at all."""
+    """The check reports containers that are made, started, unhealthy and ended, and then a missing engine."""
     check: Check = checking([engine.socket])
     where = {"socket": str(engine.socket)}
     found = check("docker", **where)

@@ -1,4 +1,6 @@
-"""Dovecot: IMAP and POP3 with a login, in plain text on this host and inside TLS; and what a wrong password is told."""
+"""Test IMAP and POP3 of Dovecot with a login, in plain text on this host and inside TLS, and refusals of wrong
+passwords.
+"""
 
 from __future__ import annotations
 
@@ -94,7 +96,7 @@ GOOD = {"user": "watch", "password": {"secret": "good"}}
 
 
 def test_they_greet(up: Up, check: Check) -> None:
-    """Without an account nothing but the greeting and the least of a dialogue."""
+    """Without an account the greeting is ok, and that of another protocol is critical."""
     for kind in ("imap", "pop3"):
         found = check(kind, host="127.0.0.1", port=up.ports[kind])
         assert (found.status, found.summary.startswith("Dovecot")) == ("ok", True), found
@@ -124,7 +126,7 @@ def test_a_login(up: Up, check: Check, how: dict[str, Any]) -> None:
 
 
 def test_what_is_refused(up: Up, check: Check) -> None:
-    """A wrong password, a mailbox that is not there, a certificate that nobody knows."""
+    """A wrong password, a missing mailbox and an unknown certificate are critical."""
     wrong = {"user": "watch", "password": {"secret": "bad"}}
     found = check("imap", host="127.0.0.1", port=up.ports["imap"], mailbox="Old", **GOOD)
     assert (found.status, found.summary.startswith("the server refuses the mailbox Old: ")) == ("critical", True), found
@@ -135,7 +137,7 @@ def test_what_is_refused(up: Up, check: Check) -> None:
 
 
 def test_when_it_has_stopped(up: Up, check: Check) -> None:
-    """Refused is critical. (The last test here: it ends the server.)"""
+    """A stopped server is critical; this test is the last one here, because it ends the server."""
     up.server.stop()
     for kind in ("imap", "pop3"):
         found = check(kind, host="127.0.0.1", port=up.ports[kind])

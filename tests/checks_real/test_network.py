@@ -1,4 +1,4 @@
-"""chasquid, OpenSSH, dnsmasq and chrony: they greet, answer and know the time; and what is said when they do not."""
+"""Test chasquid, OpenSSH, dnsmasq and chrony: they greet, answer and know the time, or the check says what is wrong."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ import helen_checks
 
 @frozen
 class Up:
-    """A server that is there."""
+    """Hold a server that runs, and its port and certificate."""
 
     server: Server
     port: int
@@ -29,7 +29,7 @@ class Up:
 
 
 def chasquid(home: Home) -> Up:
-    """A mail server that replaces no other one where it is installed."""
+    """Start a mail server that replaces no other one where it is installed."""
     folder, port = home.folder("chasquid"), free_port()
     for name in ("certs", "certs/mail.example.test", "domains", "domains/example.test", "data"):
         home.folder(f"chasquid/{name}")
@@ -76,18 +76,18 @@ def _chrony(home: Home, name: str, *lines: str) -> Up:
 
 
 def chrony(home: Home) -> Up:
-    """A server that takes its own clock for right."""
+    """Start a time server that trusts its own clock."""
     return _chrony(home, "chrony", "local stratum 3")
 
 
 def lost(home: Home) -> Up:
-    """One that has no source at all."""
+    """Start a time server without any source."""
     return _chrony(home, "lost")
 
 
 @pytest.fixture(scope="module")
 def up(home: Home) -> dict[str, Up]:
-    """All of them, started side by side."""
+    """Start all servers side by side, and return them by name."""
     makers = (chasquid, sshd, dnsmasq, chrony, lost)
     with ThreadPoolExecutor(len(makers)) as pool:
         started = {maker.__name__: pool.submit(maker, home) for maker in makers}
@@ -100,7 +100,9 @@ def check(checking: Any) -> Check:
 
 
 def test_a_mail_server(up: dict[str, Up], check: Check) -> None:
-    """It greets by its name, answers, and offers STARTTLS; whose certificate that is, and how long it lasts."""
+    """The mail server greets by its name and offers STARTTLS, and its certificate is judged; another server is
+    critical.
+    """
     where = {"host": "127.0.0.1", "port": up["chasquid"].port}
     found = check("smtp", starttls=True, **where)
     assert (found.status, found.summary.startswith("mail.example.test ESMTP chasquid")) == ("ok", True), found
@@ -114,7 +116,7 @@ def test_a_mail_server(up: dict[str, Up], check: Check) -> None:
 
 
 def test_an_ssh_server(up: dict[str, Up], check: Check) -> None:
-    """Its version, and another one than was wanted."""
+    """The SSH server has its version, and another version or another server is critical."""
     port = up["sshd"].port
     found = check("ssh_banner", host="127.0.0.1", port=port, expect="OpenSSH_")
     assert (found.status, found.summary.startswith("OpenSSH_")) == ("ok", True), found
@@ -169,7 +171,7 @@ def test_by_the_command(up: dict[str, Up], tmp_path: Path) -> None:
 
 
 def test_when_they_have_stopped(up: dict[str, Up], check: Check) -> None:
-    """Critical, each of them. (The last test here: it ends the servers.)"""
+    """A stopped server is critical for each check; this test is the last one here, because it ends the servers."""
     for one in up.values():
         one.server.stop()
     for name, server in (("smtp", "chasquid"), ("ssh_banner", "sshd"), ("tcp", "sshd")):

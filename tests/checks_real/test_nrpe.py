@@ -1,4 +1,4 @@
-"""Debian's NRPE daemon, asked as others ask it: without a certificate, and in the clear; and a daemon of old."""
+"""Test Debian's NRPE daemon without a certificate and in the clear, and a daemon of version 2."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ command[long]=/bin/sh -c "head -c 3000 /dev/zero | tr '\\0' x"
 
 @frozen
 class Daemons:
-    """Ports: one with TLS and no certificate, as Debian has it, and one in the clear."""
+    """Hold the port of a daemon with TLS and no certificate, as Debian has it, and that of one in the clear."""
 
     tls: int
     clear: int
@@ -68,7 +68,9 @@ def test_a_daemon_without_a_certificate(daemons: Daemons, check: Check) -> None:
 
 
 def test_in_the_clear(daemons: Daemons, check: Check) -> None:
-    """Texts longer than a packet of version 2; arguments, which Debian's daemon never takes."""
+    """Texts longer than a packet of version 2 are read in the clear, and arguments, which Debian's daemon refuses, are
+    critical.
+    """
     found = check("nrpe", port=daemons.clear, command="long", tls="off")
     assert found.status == "ok", found
     found = check("nrpe", port=daemons.clear, command="long", tls="off", version="2")
@@ -79,7 +81,7 @@ def test_in_the_clear(daemons: Daemons, check: Check) -> None:
 
 @pytest.fixture
 def old() -> Iterator[int]:
-    """A daemon that knows version 2 alone, and hangs up on others, as those of before 2016."""
+    """Serve as a daemon of before 2016, which knows version 2 alone and hangs up on others, and yield its port."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(30.0)
 

@@ -1,4 +1,4 @@
-"""HAProxy, NATS, Mosquitto and Unbound: right figures from a good server, the right verdict on a bad one."""
+"""Test HAProxy, NATS, Mosquitto and Unbound: right figures of a good server, the right verdict on a bad one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PASSWORD = "correct horse battery"
 
 @frozen
 class Up:
-    """A server that is there."""
+    """Hold a server that runs, and its port and socket."""
 
     server: Server
     port: int
@@ -127,7 +127,9 @@ def until(ask: Callable[[], Outcome], look: Callable[[Outcome], bool]) -> Outcom
 
 
 def test_haproxy(up: dict[str, Up], check: Check) -> None:
-    """Servers by their state, a backend without one, from the page and from the socket."""
+    """Servers of HAProxy are counted by state and a backend without one is critical, from the page and from the
+    socket.
+    """
     url = f"http://127.0.0.1:{up['haproxy'].port}/stats;csv"
     found = until(lambda: check("haproxy", url=url), lambda found: found.metrics["servers_down"] == 2)
     assert (found.status, found.summary) == (
@@ -145,7 +147,7 @@ def test_haproxy(up: dict[str, Up], check: Check) -> None:
 
 
 def test_nats(up: dict[str, Up], check: Check) -> None:
-    """Connections, of as many as it takes; JetStream."""
+    """NATS gives its connections, how many of them it allows, and the use of JetStream."""
     url, port = f"http://127.0.0.1:{up['nats'].port}", int(up["nats"].socket.name)
     found = check("nats", url=url)
     assert (found.status, found.metrics["connections"]) == ("ok", 0), found
@@ -169,7 +171,7 @@ def mqtt_login(name: str) -> bytes:
 
 
 def test_mosquitto(up: dict[str, Up], check: Check) -> None:
-    """A login, the broker's own figures, a retained message, and a wrong password."""
+    """Mosquitto accepts a login, gives its own figures and a retained message, and refuses a wrong password."""
     where = {"host": "127.0.0.1", "port": up["mosquitto"].port, "user": "watch", "password": {"secret": "good"}}
     found = check("mqtt", **where)
     assert (found.status, found.summary.startswith("mosquitto version 2.")) == ("ok", True), found
@@ -193,7 +195,7 @@ def test_mosquitto(up: dict[str, Up], check: Check) -> None:
 
 
 def test_unbound(up: dict[str, Up], check: Check) -> None:
-    """Each query is counted; what is no control socket is told."""
+    """Each query to Unbound is counted, and a socket of another program is reported."""
     path, port = str(up["unbound"].socket), up["unbound"].port
     first = check("unbound", socket=path)
     assert (first.status, first.metrics["servfail"]) == ("ok", 0), first
@@ -208,7 +210,7 @@ def test_unbound(up: dict[str, Up], check: Check) -> None:
 
 
 def test_when_they_have_stopped(up: dict[str, Up], check: Check) -> None:
-    """Refused is critical. (The last test here: it ends the servers.)"""
+    """A stopped server is critical for each check; this test is the last one here, because it ends the servers."""
     for name, path in (("haproxy", "/stats;csv"), ("nats", "")):
         up[name].server.stop()
         found = check(name, url=f"http://127.0.0.1:{up[name].port}{path}")

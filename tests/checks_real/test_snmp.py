@@ -44,7 +44,7 @@ __DATA__
 
 
 def tables() -> str:
-    """The interfaces of a switch."""
+    """Return the interfaces of a switch as a script for snmpd."""
     plain, wide, lines = "1.3.6.1.2.1.2.2.1", "1.3.6.1.2.1.31.1.1.1", []
     for port in range(1, PORTS + 1):
         columns = {
@@ -60,7 +60,7 @@ def tables() -> str:
 
 @frozen
 class Up:
-    """A device that is there."""
+    """Hold a device that runs, and its port."""
 
     server: Server
     port: int
@@ -80,7 +80,7 @@ def quoted(text: str) -> str:
 
 @pytest.fixture(scope="module")
 def up(home: Home) -> Up:
-    """A snmpd of its own, which a user runs, with the tables of a switch in the place of this machine's."""
+    """Start a snmpd as a user, with the tables of a switch instead of this machine's."""
     folder, port = home.folder("snmpd"), free_port(socket.SOCK_DGRAM)
     script = home.write(folder / "tables", tables(), 0o755)
     lines = [f"agentAddress udp:127.0.0.1:{port}", "rocommunity seven-words 127.0.0.1", "sysName switch-7"]
@@ -98,7 +98,7 @@ def up(home: Home) -> Up:
 
 
 def secure(up: Up, auth: str, privacy: str) -> dict[str, Any]:
-    """The arguments of a user."""
+    """Return the arguments for a user with these algorithms."""
     own = {"version": "3", "user": user(auth, privacy), "auth": auth, "privacy": privacy}
     proof, cipher = (password(kind, auth, privacy) for kind in ("proof", "cipher"))
     return own | {"host": "127.0.0.1", "port": up.port, "auth_password": proof, "privacy_password": cipher}
@@ -110,7 +110,7 @@ def check(checking: Any) -> Check:
 
 
 def test_a_switch(up: Up, check: Check) -> None:
-    """48 ports by version 2c and the community that is a secret, and by version 1."""
+    """A switch with 48 ports is read by version 2c, with its community as a secret, and by version 1."""
     where = {"host": "127.0.0.1", "port": up.port, "community": {"secret": "device"}}
     found = check("snmp_interfaces", **where)
     assert (found.status, found.summary) == ("ok", "47 of 48 interfaces up"), found
@@ -124,7 +124,7 @@ def test_a_switch(up: Up, check: Check) -> None:
 
 @pytest.mark.parametrize(("auth", "privacy"), list(USERS))
 def test_proofs_and_ciphers(up: Up, check: Check, auth: str, privacy: str) -> None:
-    """Each that snmpd has; then with a wrong password for each of the two."""
+    """Each proof and cipher of snmpd is accepted, and a wrong password for it is critical."""
     args = secure(up, auth, privacy)
     oid = "sysName"
     found = check("snmp_value", **args, oid=oid, expect=["switch-7"])
@@ -144,7 +144,7 @@ def test_tables_that_are_encrypted(up: Up, check: Check) -> None:
 
 
 def test_the_device_itself(up: Up, check: Check) -> None:
-    """Its name and uptime; the storage of this machine is that of snmpd's host."""
+    """The device gives its name, its uptime and the memory of this machine."""
     calm = dict.fromkeys(("uptime_warn", "cpu_warn", "storage_warn", "storage_crit"), "0:")
     found = check("snmp_device", host="127.0.0.1", port=up.port, community="seven-words", **calm)
     assert (found.status, found.summary.startswith("switch-7: up for ")) == ("ok", True), found
@@ -153,7 +153,7 @@ def test_the_device_itself(up: Up, check: Check) -> None:
 
 
 def test_another_community(up: Up, check: Check) -> None:
-    """No answer, and a hint why."""
+    """A device with another community does not answer, and the summary hints at it."""
     found = check("snmp_value", host="127.0.0.1", port=up.port, oid="1.3.6.1.2.1.1.5.0", wait="200ms", retries=1)
     assert (found.status, found.summary) == (
         "critical",
@@ -162,7 +162,7 @@ def test_another_community(up: Up, check: Check) -> None:
 
 
 def test_when_it_has_stopped(up: Up, check: Check) -> None:
-    """Critical. (The last test here: it ends the server.)"""
+    """A stopped server is critical; this test is the last one here, because it ends the server."""
     up.server.stop()
     found = check("snmp_device", host="127.0.0.1", port=up.port)
     assert (found.status, found.metrics) == ("critical", {}), found

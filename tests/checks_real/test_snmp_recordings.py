@@ -54,7 +54,7 @@ class Relay:
 
 @frozen
 class Player:
-    """The simulator, behind a relay that counts what it sends."""
+    """Run the simulator behind a relay that counts the bytes that it sends."""
 
     relay: Relay
 
@@ -66,7 +66,9 @@ class Player:
 
 @pytest.fixture(scope="module")
 def player(home: Home) -> Player:
-    """It keeps the user of the tests: another one may not be able to read the modules of this Python."""
+    """Start the simulator as the user of the tests, because another user may not be able to read this Python's
+    modules.
+    """
     folder = home.folder("snmpsim")
     words = [sys.executable, "-c", "from snmpsim.commands.responder import main; main()", "--logging-method=stdout",
              f"--cache-dir={folder}", "--v3-engine-id=auto", f"--data-dir={RECORDINGS}", f"--v3-user={SECURE['user']}",
@@ -83,7 +85,7 @@ def player(home: Home) -> Player:
 
 
 def udp_port(pid: int) -> int:
-    """The port of a process that listens where the kernel chose; 0 while there is none.
+    """Return the port of a process that listens where the kernel chose, or 0 while there is none.
 
     A free port that is told to the simulator may be another one's by then: it says that it listens, and doesn't.
     """
@@ -105,7 +107,9 @@ def check(checking: Any) -> Check:
 
 @pytest.mark.parametrize("version", ["2c", "3"])
 def test_48_ports_of_a_recorded_switch(player: Player, check: Check, version: str) -> None:
-    """By a dozen datagrams at most, none larger than what travels in one piece; counters have 64 bits."""
+    """48 ports of a recorded switch take at most a dozen datagrams, each small enough for one piece, and have 64-bit
+    counters.
+    """
     player.relay.sizes.clear()
     found = check("snmp_interfaces", **player.where(SWITCH, version) | ONCE)
     assert (found.status, found.summary) == ("ok", "4 of 48 interfaces up"), found
@@ -124,7 +128,9 @@ def test_the_same_by_version_1(player: Player, check: Check) -> None:
 
 @pytest.mark.parametrize("version", ["1", "2c", "3"])
 def test_services_of_a_recorded_windows_server(player: Player, check: Check, version: str) -> None:
-    """All that have been started run; one that is not in the table doesn't, and DHCP must not."""
+    """Services of a recorded Windows server run, one that is not in the table does not, and one that must not run is
+    critical.
+    """
     where = player.where(WINDOWS, version)
     found = check("snmp_services", **where, running=["DHCP Server", "Windows *", "Remote Procedure Call (RPC)"])
     assert (found.status, found.summary) == ("ok", "49 services run"), found
@@ -138,7 +144,7 @@ def test_services_of_a_recorded_windows_server(player: Player, check: Check, ver
 
 
 def test_what_it_refuses(player: Player, check: Check) -> None:
-    """Another community is not answered; a wrong proof is told as such."""
+    """Another community gets no answer, and a wrong proof is reported as such."""
     quick = {"wait": "200ms", "retries": 0}
     found = check("snmp_services", **player.where("nobody", "2c") | quick)
     assert (found.status, found.summary.endswith("another community")) == ("critical", True), found

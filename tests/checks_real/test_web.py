@@ -1,4 +1,4 @@
-"""nginx, Apache and a node exporter: status pages, pages with and without TLS, and what is said when they fail."""
+"""Test nginx, Apache and a node exporter: status pages, pages with and without TLS, and the summary when they fail."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def until(ask: Callable[[], Any], look: Callable[[Any], bool]) -> tuple[Any, int
 
 
 def test_nginx(up: dict[str, Up], check: Check) -> None:
-    """Connections and requests as they were made; too many of them; a page that is none."""
+    """nginx gives its connections and requests as they were made, and too many connections are a warning."""
     url = f"http://127.0.0.1:{up['nginx'].port}/nginx_status"
     first = check("nginx", url=url)
     assert (first.status, first.metrics["active"], first.metrics["writing"]) == ("ok", 1, 1), first
@@ -135,7 +135,7 @@ def test_nginx(up: dict[str, Up], check: Check) -> None:
 
 
 def test_apache(up: dict[str, Up], check: Check) -> None:
-    """Workers in use, of as many as there can be."""
+    """Apache gives the workers in use out of all that it may start, and too many are a warning."""
     url = f"http://127.0.0.1:{up['apache'].port}/server-status?auto"
     found = check("apache", url=url)
     assert (found.status, found.metrics["busy_workers"], found.metrics["idle_workers"]) == ("ok", 1, 7), found
@@ -151,7 +151,7 @@ def test_apache(up: dict[str, Up], check: Check) -> None:
 
 
 def test_a_metrics_page(up: dict[str, Up], check: Check) -> None:
-    """A node exporter's figures become metrics."""
+    """Figures of a node exporter become metrics."""
     url = f"http://127.0.0.1:{up['exporter'].port}/metrics"
     found = check("prometheus_scrape", url=url, names=["node_load1", "node_time_seconds", "go_thr*"])
     assert found.status == "ok", found
@@ -163,7 +163,7 @@ def test_a_metrics_page(up: dict[str, Up], check: Check) -> None:
 
 
 def test_pages(up: dict[str, Up], check: Check) -> None:
-    """Status, redirect, JSON values, and what is not as expected."""
+    """A page is judged by status, redirect, JSON values and text, and a page that differs is critical."""
     base = f"http://127.0.0.1:{up['nginx'].port}"
     found = check("http", url=f"{base}/state", json_path="queue.depth", json_warn="5", json_crit="9")
     assert (found.status, found.metrics["value{path=queue.depth}"]) == ("warning", 7), found
@@ -181,7 +181,7 @@ def test_pages(up: dict[str, Up], check: Check) -> None:
 
 
 def test_certificates(up: dict[str, Up], check: Check) -> None:
-    """Ten days left; trusted by whom; a page behind it."""
+    """A certificate is judged by the days that it has left and by its authority, also for a page behind it."""
     port, ca = up["nginx"].tls, up["nginx"].ca
     found = check("tls_certificate", host="localhost", port=port, ca=ca, warn="9:")
     assert found.status == "ok", found
@@ -197,7 +197,7 @@ def test_certificates(up: dict[str, Up], check: Check) -> None:
 
 
 def test_inside_tls(up: dict[str, Up], check: Check) -> None:
-    """A port that is spoken to inside TLS, by the general check."""
+    """The general check reaches a port inside TLS, and another answer than expected is critical."""
     found = check(
         "tcp", host="localhost", port=up["nginx"].tls, tls=True, send="HEAD /state HTTP/1.0\r\n\r\n", expect="200 OK"
     )
@@ -209,7 +209,7 @@ def test_inside_tls(up: dict[str, Up], check: Check) -> None:
 
 
 def test_when_they_have_stopped(up: dict[str, Up], check: Check) -> None:
-    """Refused is critical. (The last test here: it ends the servers.)"""
+    """A stopped server is critical for each check; this test is the last one here, because it ends the servers."""
     for one in up.values():
         one.server.stop()
     pages = {"nginx": "nginx", "http": "nginx", "apache": "apache", "prometheus_scrape": "exporter"}

@@ -106,14 +106,16 @@ def test_it_is_what_the_playbook_says_after_one_run(debian: Debian) -> None:
 
 
 def test_what_a_playbook_lacks_is_told_before_anything_is_done(debian: Debian) -> None:
-    """An agent without a server (20)."""
+    """A playbook without a server for the agent stops before anything is done, and the message says what to
+    give (20).
+    """
     counts, changed, said = play(debian, equus_settings={"EQUUS_NAME": "db-1"})
     assert (counts["failed"], changed) == (1, [])
     assert "equus_settings has no EQUUS_SERVER of the form HOST:PORT. Give it, or set equus_agent: false" in said
 
 
 def test_the_defaults_are_those_of_the_arguments() -> None:
-    """And every variable of the tasks is declared (20)."""
+    """The role's defaults equal those of its arguments, and each variable of its tasks is declared (20)."""
     options = yaml.safe_load((ROLE / "meta/argument_specs.yml").read_text())["argument_specs"]["main"]["options"]
     defaults = yaml.safe_load((ROLE / "defaults/main.yml").read_text())
     assert {name: option["default"] for name, option in options.items()} == defaults

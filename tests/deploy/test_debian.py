@@ -1,4 +1,4 @@
-"""The Debian packages: what they say of themselves, and their life: install, upgrade, back, remove, purge."""
+"""Test the Debian packages: their fields, and their life: install, upgrade, downgrade, remove, purge."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ case "$1" in try-restart|stop) ! rm /run/refuses 2>/dev/null ;; esac
     [("1.2.0", "1.2.0-1"), ("1.2.0rc2", "1.2.0~rc2-1"), ("1.2.0a1", "1.2.0~a1-1"), ("1.2.0.dev3", "1.2.0~dev3-1")],
 )
 def test_a_version_as_dpkg_orders_it(version: str, wanted: str) -> None:
-    """A candidate comes before its release, and a release after all before it (20)."""
+    """A version is written as dpkg orders it: a candidate comes before its release (20)."""
     assert debian_version(Path(f"helen_equus-{version}-py3-none-any.whl")) == wanted
     order = ["dpkg", "--compare-versions", wanted, "le", "1.2.0-1"]
     assert subprocess.run(order, check=False).returncode == 0
 
 
 def test_what_is_no_wheel(tmp_path: Path) -> None:
-    """It is named, with what makes one (20)."""
+    """A file that is no wheel is named, with the command that builds one (20)."""
     with pytest.raises(ValueError, match=r"helen\.zip is no wheel: build one with `\./dev build`"):
         debian_version(tmp_path / "helen.zip")
     words = [ROOT / "deploy/debian/make.py", tmp_path / "a-1-py3-none-any.whl", tmp_path / "no.lock", tmp_path]
@@ -54,7 +54,9 @@ def test_what_is_no_wheel(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("role", ROLES, ids=lambda role: role.package)
 def test_the_package_of_a_role(tmp_path: Path, role: Role) -> None:
-    """It has its units unchanged, settings that a person keeps, a user, and scripts that sh can read (20)."""
+    """The package of a role has its units unchanged, settings that dpkg keeps, a user, and scripts that sh can read
+    (20).
+    """
     lay_role(tmp_path / role.package, role, "1.4-1")
     package = pack(tmp_path / role.package, tmp_path)
     assert package.name == f"{role.package}_1.4-1_all.deb"
@@ -73,7 +75,9 @@ def test_the_package_of_a_role(tmp_path: Path, role: Role) -> None:
 
 
 def test_units_read_the_settings_of_their_package() -> None:
-    """And start programs of the folder that helen-equus brings (20)."""
+    """The unit of a role reads the settings of its package, and starts programs of /opt/helen, which helen-equus brings
+    (20).
+    """
     for role in ROLES:
         text = (UNITS / f"{role.user}.service").read_text()
         assert re.search(rf"^EnvironmentFile=-?/etc/{role.user}/{role.user}\.env$", text, re.M)
@@ -159,7 +163,7 @@ def what_helen_holds(debian: Debian, name: str) -> tuple[str, str, str]:
 @pytest.mark.long
 @pytest.mark.integration
 def test_the_life_of_the_packages(debian: Debian, packages: dict[str, list[Path]]) -> None:
-    """Upgrade and the way back keep state and settings, removal as well; a purge takes those of its role alone (20)."""
+    """Upgrade, downgrade and removal keep state and settings, and a purge removes those of its role alone (20)."""
     install(debian, packages[OLD])
     assert debian.does("helen", "--version") == f"helen, version {OLD}\n"
     assert debian.does("dpkg", "--verify", "helen-equus", "helen-server", "equus-agent") == ""

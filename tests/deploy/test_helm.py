@@ -1,4 +1,4 @@
-"""The chart, as Helm renders it: held against Kubernetes' own schemas, our programs' options, and its values."""
+"""Test the chart as Helm renders it, against Kubernetes' schemas, the programs' options, and its values."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_helm_and_kubernetes_accept_it(charts: dict[str, Rendered], name: str) -
 
 
 def test_a_field_that_kubernetes_lacks_would_be_seen(charts: dict[str, Rendered]) -> None:
-    """So the test before this one shows something (20)."""
+    """A field that Kubernetes lacks is refused, so that the test above can fail (20)."""
     wrong = charts["defaults"].objects["Service"] | {"spec": {"ports": [{"prot": 4166}]}}
     with pytest.raises(kubernetes_validate.ValidationError, match="prot"):
         kubernetes_validate.validate(wrong, "1.34", strict=True)
@@ -74,7 +74,7 @@ def test_a_field_that_kubernetes_lacks_would_be_seen(charts: dict[str, Rendered]
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_values_that_can_not_be_used_are_told(charts: dict[str, Rendered], name: str) -> None:
-    """By Helm, before anything reaches a cluster (20)."""
+    """Helm refuses values that cannot be used, before anything reaches a cluster (20)."""
     assert FAULTS[name][1] in charts[name].error
 
 
@@ -90,7 +90,9 @@ def test_which_objects_there_are(charts: dict[str, Rendered]) -> None:
 
 
 def test_the_server(charts: dict[str, Rendered]) -> None:
-    """It has one process, a volume that stays, its name in the cluster, and TLS where there is a secret (20)."""
+    """The server has one process, a volume that stays, its name in the cluster, and TLS where there is a secret
+    (20).
+    """
     plain, secured = environment(charts["defaults"], "StatefulSet"), environment(charts["tls"], "StatefulSet")
     assert (plain["HELEN_NAME"], plain["HELEN_STATE"]) == ("mon-helen.watch.svc", "/data/helen")
     assert secured["HELEN_NAME"] == "mon-helen.watch.svc,helen.example"
@@ -114,7 +116,9 @@ def test_plain_http_does_not_leave_the_cluster(charts: dict[str, Rendered]) -> N
 
 
 def test_the_agent(charts: dict[str, Rendered]) -> None:
-    """It is named by its node, has the pod's labels, and its token out of a secret, not out of its environment (20)."""
+    """The agent has the name of its node, the labels of the pod, and its token from a secret and not from its
+    environment (20).
+    """
     variables = environment(charts["joined"], "DaemonSet")
     assert variables["EQUUS_NAME"] == {"fieldRef": {"fieldPath": "spec.nodeName"}}
     assert variables["EQUUS_SERVER"] == "mon-helen.watch.svc:4166"

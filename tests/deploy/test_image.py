@@ -1,4 +1,4 @@
-"""The image: each step of its Dockerfile is done in a copy of this Debian, which is then used as a container.
+"""Test the image: each step of its Dockerfile is done in a copy of this Debian, which is then used as a container.
 
 Images can't be pulled where tests run, so the base is this machine's own Debian; the steps are those of the file.
 """
@@ -39,7 +39,9 @@ ENVIRONMENT = dict(word.split("=", 1) for word in shlex.split(STEPS["ENV"]))
 
 
 def test_what_the_file_says() -> None:
-    """One step of each kind, a user that is not root, programs that are named and not found by a shell (20)."""
+    """The Dockerfile has one step of each kind, a user that is not root, and commands that no shell has to find
+    (20).
+    """
     names = [name for name, _ in steps()]
     assert names == "ARG FROM RUN COPY ENV USER VOLUME EXPOSE HEALTHCHECK CMD".split()
     assert STEPS["ARG"] == "BASE=debian:bookworm-slim" and STEPS["FROM"] == "${BASE}"
@@ -52,7 +54,9 @@ def test_what_the_file_says() -> None:
 
 
 def test_what_is_not_well(tmp_path: Path) -> None:
-    """No socket, one on which nobody answers, another answer than 200; and a state that no process holds (20)."""
+    """A missing socket, one without an answer, an answer other than 200 and a state without a process are unhealthy
+    (20).
+    """
     assert "Helen does not answer on " in fault_of_helen(tmp_path)
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(tmp_path / "control.sock"))
@@ -75,7 +79,7 @@ def test_what_is_not_well(tmp_path: Path) -> None:
 
 @pytest.fixture
 def container(tmp_path: Path, packages: dict[str, list[Path]]) -> Iterator[Debian]:
-    """A Debian on which the steps were done, read-only but for its volumes and /tmp."""
+    """Yield a Debian on which the steps were done, read-only except its volumes and /tmp."""
     with a_debian(tmp_path) as opened:
         dist = opened.shared / "dist"
         dist.mkdir()

@@ -1,4 +1,4 @@
-"""`./dev newest`: what is newer, what fails with it, and which package is to blame."""
+"""Test `./dev newest`: newer versions, the failures that they cause, and the package that causes each."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ REPORT = """<testsuites><testsuite>
 
 
 def test_what_is_newer() -> None:
-    """Other versions, packages that came, and those that went; by the markers of this machine (20)."""
+    """Other versions, packages that came and packages that went are changes, by the markers of this machine (20)."""
     assert changes(LOCKED, NEWEST) == [ATTRS, CLICK, SIX]
     pins = [Pin("a", "1", "", (), ()), Pin("b", "2", "sys_platform == 'win32'", (), ())]
     assert versions(pins) == {"a": "1"}
 
 
 def test_failures_can_be_run_again() -> None:
-    """Each has the name that pytest takes (20)."""
+    """Each failure has a name that pytest accepts (20)."""
     names = {"tests/a/test_x.py::test_one[a-b]", "tests/a/test_x.py::TestGroup::test_three", "tests/b/test_y.py"}
     assert failed_in(REPORT) == names
 
@@ -57,7 +57,7 @@ def test_who_is_to_blame() -> None:
 
 
 def test_it_is_run_for_real(tmp_path: Path) -> None:
-    """In this environment: one test that fails, one that doesn't, a tool that fails, and no tests at all (20)."""
+    """A failing test and a failing tool are named, and a run without any test is an error (20)."""
     (tmp_path / "test_it.py").write_text("def test_good(): pass\ndef test_bad(): assert 1 == 2\n")
     (tmp_path / "bad.py").write_text("import os\n")
     here = Path(sys.prefix)

@@ -21,7 +21,7 @@ ASSIGN = '[[assign]]\ncheck = "pulse"\nlabels = { role = "web" }\nevery = "5s"\n
 
 
 class Group:
-    """A Helen, and machines that join with one token from a file."""
+    """Run a Helen, and machines that join with one token from a file."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -26,7 +26,7 @@ DRAIN_SECONDS = 60.0
 
 
 class Mortals(Local):
-    """Processes that are killed and started again, and what their spools say of acknowledgements."""
+    """Run processes that are killed and started again, and read from their spools which results are acknowledged."""
 
     def __init__(self, folder):
         super().__init__(folder)
@@ -73,7 +73,7 @@ def wait_until(condition, seconds, what):
 @pytest.mark.adversary(51)
 @pytest.mark.integration
 def test_nothing_acknowledged_is_lost_and_nothing_is_there_twice(tmp_path, monkeypatch):
-    """Whatever dies and when: each acknowledged result is in the history once, and there are no holes."""
+    """Each acknowledged result is in the history once and without holes, whichever processes are killed and when."""
     monkeypatch.setattr(processes, "START_SECONDS", DRAIN_SECONDS)  # how soon it starts is not what is tested here
     seed = int(os.environ.get("HELEN_KILL_SEED", random.SystemRandom().randrange(2**32)))
     print(f"HELEN_KILL_SEED={seed}")

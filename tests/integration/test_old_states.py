@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.long]
 
 @pytest.fixture
 def lives(tmp_path: Path) -> Iterator[Lives]:
-    """A state that no program has made yet."""
+    """Yield an empty folder for states of Helens of several versions, and stop them afterwards."""
     (tmp_path / "lives").mkdir()
     made = Lives(tmp_path / "lives")
     yield made

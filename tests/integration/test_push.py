@@ -1,4 +1,6 @@
-"""Zero-gap push, small: bench/push.py itself, whose exit status says whether anybody lost anything."""
+"""Test the push without a gap on a small scale by bench/push.py itself, whose exit status says if any agent lost a
+result.
+"""
 
 import json
 import subprocess
@@ -25,7 +27,9 @@ def test_fifty_pushes_cost_a_hundred_agents_nothing():
 
 @pytest.mark.integration
 def test_bare_connections_carry_the_bytes_of_pushes():
-    """Each client has answered three times in each push, or this would not end."""
+    """Bare connections carry the bytes of pushes: each client answers three times in each push, or this would
+    not end.
+    """
     words = [sys.executable, str(ROOT / "bench" / "bare_push.py"), "--agents", "11", "--pushes", "3"]
     done = subprocess.run(words, cwd=ROOT, env=None, capture_output=True, text=True, timeout=300)
     assert done.stdout.strip(), done.stderr

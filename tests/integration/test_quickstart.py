@@ -23,7 +23,7 @@ def quickstart(state: Path, *words: str) -> subprocess.Popen[str]:
 
 
 def pids(state: Path) -> list[int]:
-    """Whatever runs with this state directory on its command line."""
+    """Return the ids of processes with this state directory in their command line."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and entry.name != str(os.getpid()):

@@ -1,4 +1,4 @@
-"""`helen push --agent` with the wheel of the product itself, as it is built, against a real Helen and a real agent."""
+"""Test `helen push --agent` with the built wheel of the product itself, against a real Helen and a real agent."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.integration
 
 @pytest.fixture(scope="module")
 def product(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel of this source with a newer version."""
+    """Return the wheel of this source with a newer version."""
     wheel = build_product(tmp_path_factory.mktemp("product"), NEWER)
     assert wheel.stat().st_size > PIECE  # or this shows nothing
     return wheel
@@ -31,7 +31,7 @@ def product(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def alone(product: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The agent of it, by the documented command."""
+    """Return the wheel of the agent alone, made by the documented command."""
     out = tmp_path_factory.mktemp("alone")
     done = CliRunner().invoke(main, ["agent-wheel", str(product), "--out", str(out)])
     assert done.exit_code == 0, done.output
@@ -44,7 +44,7 @@ def alone(product: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def helen(tmp_path: Path) -> Iterator[Running]:
-    """A Helen with one check."""
+    """Yield a Helen with one check."""
     folder = tmp_path / "helen"
     (folder / "checks").mkdir(parents=True)
     (folder / "checks" / "pulse.lua").write_text(pulse())
@@ -74,7 +74,7 @@ def push(helen: Running, wheel: Path) -> Result:
 def test_the_real_wheel_arrives_and_is_confirmed(
     helen: Running, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    """The whole product comes in pieces; both run, and the figures count those that say so (J1)."""
+    """The real wheel arrives in pieces, one agent runs it and one refuses it, and the printed figures say so (J1)."""
     wheel: Path = request.getfixturevalue(kind)
     if kind == "product":
         monkeypatch.setattr(agent_upgrade, "AT_ONCE", PIECE)  # and in several requests

@@ -163,7 +163,7 @@ class Terminal:
 
 
 def test_the_tutorial(tmp_path: Path) -> None:
-    """From an empty folder to the alert and its end."""
+    """Each command of the tutorial runs in order with the output that the page shows."""
     work, home = tmp_path / "work", tmp_path / "home"
     home.mkdir()
     text = PAGE.read_text().replace("/tmp/tutorial", str(work))
@@ -194,7 +194,7 @@ def test_the_tutorial(tmp_path: Path) -> None:
 
 
 def test_every_command_of_the_page_is_in_a_block_that_is_run() -> None:
-    """No block of another kind, which would only look like commands."""
+    """Each command of the tutorial is in a block of console lines, which the test above runs."""
     text = PAGE.read_text()
     found = list(blocks(text))
     assert not re.search(r"::\n\n +\$? ?(helen|equus) ", text)

@@ -32,7 +32,7 @@ group_interval = "1s"
 
 @frozen
 class Scene:
-    """Helen, fifty machines of one token, and one that is to be missed."""
+    """Hold Helen, fifty machines of one token, and one machine that is to be missed."""
 
     helen: Running
     fleet: Agents
@@ -84,7 +84,9 @@ def token(helen: Running, asked: dict[str, Any]) -> str:
 @pytest.mark.long
 @pytest.mark.integration
 def test_fifty_join_with_one_token_and_forty_vanish(scene: Scene) -> None:
-    """Each in a network of its own; the machine beside them, which is not ephemeral, is missed and told."""
+    """The forty of fifty machines with one token that vanish leave all lists, and only the lasting machine beside them
+    is reported.
+    """
     wait_until(lambda: len(scene.connected()) == COUNT + 1, "agents", PATIENCE)
     assert len({scene.fleet.network_of(name) for name in NAMES}) == COUNT
     assert listed(scene, "--on", "role=web") == set(NAMES)  # by the labels of the token, which is used up
@@ -106,10 +108,10 @@ def states(scene: Scene) -> list[dict[str, Any]]:
 
 
 def pulses(scene: Scene) -> set[str]:
-    """The agents whose check has run."""
+    """Return the agents whose check has run."""
     return {each["agent"] for each in states(scene) if each["check_id"] == "pulse" and each["status"] == "ok"}
 
 
 def listed(scene: Scene, *words: str) -> set[str]:
-    """The agents of `helen agents`."""
+    """Return the names that `helen agents` lists."""
     return {each["name"] for each in json.loads(scene.command("agents", *words, "--output", "json"))["agents"]}

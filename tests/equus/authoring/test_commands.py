@@ -23,7 +23,7 @@ BODIES = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    """A folder of checks, one for each state."""
+    """Write a folder of checks, one for each state, and return it."""
     path = tmp_path_factory.mktemp("checks")
     for name, body in BODIES.items():
         source = f'local check = {{ summary = "{name}", args = {{ say = {{ type = "string" }} }} }}\n'
@@ -37,7 +37,7 @@ def folder(tmp_path_factory) -> Path:
 
 
 def equus(*words: str) -> Result:
-    """The command in this process, which is quicker; what a shell sees is tested once, below."""
+    """Run the command in this process, which is quicker; tests below run it once as a shell does."""
     return CliRunner().invoke(main, words, prog_name="equus")
 
 
@@ -70,7 +70,7 @@ def test_run_of_a_check_that_breaks(folder):
 
 
 def test_run_names_what_is_near(folder):
-    """An unknown check is UNKNOWN on stdout, where a monitoring core looks."""
+    """An unknown check is reported as UNKNOWN on stdout, where a monitoring core reads, with the name that is near."""
     done = equus("run", "worrid", "--checks", str(folder))
     assert (done.exit_code, done.stdout) == (
         3,
@@ -130,7 +130,7 @@ def test_run_refuses_bad_arguments_and_folders(folder, tmp_path):
 
 
 def test_run_of_a_file_with_state_kept(folder, tmp_path):
-    """A path is as good as a name; --state survives; the log goes to stderr."""
+    """`equus run` takes the path of a check, keeps its state in --state, and writes its log to stderr."""
     for count in (1, 2):
         done = equus("run", str(folder / "counting.lua"), "--state", str(tmp_path))
         assert (done.stdout, done.exit_code) == (f"OK: {count}\n", 0)
@@ -138,7 +138,7 @@ def test_run_of_a_file_with_state_kept(folder, tmp_path):
 
 
 def test_test(folder):
-    """A case that fails is told with expected and actual; the exit status says whether any did."""
+    """`equus test` shows expected and actual of a case that fails, and exits with 1 if any fails."""
     done = equus("test", "worried", "--checks", str(folder))
     assert (done.exit_code, done.stdout) == (0, "1 of 1 tests of 1 check pass\n")
     done = equus("test", "--checks", str(folder))
@@ -152,7 +152,7 @@ def test_test(folder):
 
 
 def test_no_tests_are_no_success(tmp_path):
-    """A folder without a single one is told, and is not taken for one in which all hold."""
+    """A folder without any test is an error, and not one in which all tests pass."""
     (tmp_path / "disk.lua").write_text('return { summary = "x", run = function() return "ok" end }')
     result = equus("test", "--checks", str(tmp_path))
     assert (result.exit_code, result.output) == (
@@ -161,7 +161,7 @@ def test_no_tests_are_no_success(tmp_path):
 
 
 def test_lint_as_text(folder, tmp_path):
-    """file:line: message; warnings alone are no failure."""
+    """`equus lint` prints problems as `file:line: message`, and exits with 0 if all of them are warnings."""
     (tmp_path / "a.lua").write_text('return { summary = "a", run = function(args, host) local x = 1 end }\n')
     done = equus("lint", str(tmp_path))
     assert (done.exit_code, done.stdout) == (0, f"{tmp_path}/a.lua:1: warning: x is never used\n")
@@ -172,7 +172,7 @@ def test_lint_as_text(folder, tmp_path):
 
 
 def test_lint_runs_the_tests_unless_it_is_told_not_to(folder):
-    """A test that fails is an error of its check."""
+    """`equus lint` reports a failed test as an error of its check, and runs no tests with --no-tests."""
     document = json.loads(equus("lint", "--output", "json", str(folder)).stdout)
     assert [one["text"] for one in document["files"]["broken.lua"]["problems"]] == [
         'test \'is not\' (tests/broken.lua:2) fails: status\n    expected "ok"\n    actual   "critical"'
@@ -183,7 +183,7 @@ def test_lint_runs_the_tests_unless_it_is_told_not_to(folder):
 
 
 def test_lint_prints_json_whatever_the_files_hold(tmp_path):
-    """Bytecode, pipes, bad names, megabytes, folders that are files."""
+    """`equus lint` prints JSON for bytecode, pipes, bad names, megabytes and folders that are files."""
     (tmp_path / "code.lua").write_bytes(b"\x1bLua\xff\xfe")
     (tmp_path / "deep.lua").write_bytes(b"return " + b"(" * 100_000)
     (tmp_path / "huge.lua").write_bytes(b"-" * 1_048_577)

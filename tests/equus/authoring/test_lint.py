@@ -1,4 +1,4 @@
-"""The linter finds these faults and says where; no file makes it stumble."""
+"""Test the linter: it finds these faults and names their places, and any file gives a report."""
 
 import json
 
@@ -132,7 +132,7 @@ def test_what_is_no_fault(body):
 
 
 def test_globals_are_told_once():
-    """A name that is used a hundred times is one mistake."""
+    """An undefined name that is used a hundred times is one problem."""
     assert len(problems(within("print(x) " * 100))) == 1
 
 
@@ -212,7 +212,7 @@ def test_calls_of_libraries_count():
 
 
 def test_libraries_that_require_each_other_end():
-    """A circle is the sandbox's to refuse; the linter only must not turn in it."""
+    """The linter ends at libraries that require each other, and reports nothing: the sandbox refuses them."""
     circle = "local l = {} function l.f() return require 'b' end return l"
     assert problems(within("return require 'a'"), a=circle, b=circle.replace("'b'", "'a'")) == []
 
@@ -227,7 +227,7 @@ def test_a_library_is_judged_as_well():
 
 
 def test_a_second_parameter_of_another_name():
-    """The rules see host calls by the name `host`."""
+    """A second parameter that is not called `host` is a warning, because the rules find host calls by this name."""
     source = 'return { summary = "a", run = function(args, h) return h.cpu() end }'
     assert problems(source) == [
         (1, "warning", "call the second parameter of run `host`, so that its calls can be checked")
@@ -235,7 +235,7 @@ def test_a_second_parameter_of_another_name():
 
 
 def test_many_problems_are_cut_with_the_errors_kept():
-    """A file does not become good by having too many warnings."""
+    """A report with too many problems is cut, and the check stays bad because errors are kept."""
     body = "\n".join(f"local unused{number} = 1" for number in range(150)) + "\nreturn oops"
     report = lint(within(body))
     assert len(report.problems) == MOST_PROBLEMS

@@ -1,4 +1,4 @@
-"""equus lua-meta: each written file is Lua, and says what the registry, the sandbox and recorded answers say.
+"""Test equus lua-meta: each written file is Lua, and says what the registry, the sandbox and recorded answers say.
 
 lua-language-server is neither in Debian nor on PyPI, so that no test runs it.
 """
@@ -78,7 +78,9 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
 
 
 def test_each_file_is_lua_in_use(texts: dict[str, str]) -> None:
-    """The parser of the linter and the compiler of the sandbox take each; the first line says whose it is."""
+    """Each written file begins with the mark of its author, and the linter's parser and the sandbox's compiler accept
+    it.
+    """
     compiler = Compiler()
     for name, text in texts.items():
         assert text.startswith(f"{MARK}\n---@meta"), name
@@ -155,7 +157,7 @@ def _accepts(field: Field, value: Any) -> bool:
 
 
 def test_recorded_answers_are_of_the_types() -> None:
-    """The answers in the tests of shipped checks: each field has the type that an editor shows."""
+    """Each field of the answers in tests of shipped checks has the type that an editor shows."""
     shapes = {call.name: read_shape(call.text, manual().answers) for call in manual().calls}
     shapes["unix"] = shapes["tcp"]
     faults, judged = [], 0
@@ -177,7 +179,7 @@ OPEN = {"kernel.vmstat", "kernel.pressure", "kernel.sockets"}
 
 @pytest.mark.parametrize("kind", ["string", "number", "integer", "boolean"])
 def test_the_types_of_arguments_are_those_that_calls_take(kind: str) -> None:
-    """A value of another type is refused by each call that takes the argument in its table."""
+    """An argument of another type than the definitions show is refused by each call that takes it."""
     policy = Policy.parse(b"", None)
     wrong: Any = {"a": 1}
     tried = []

@@ -83,7 +83,9 @@ def test_nothing_is_proposed(text: str, why: str) -> None:
 
 
 def test_debians_plugins() -> None:
-    """A policy takes all of it; slots have the types that the plugins mean."""
+    """The policy that is proposed for Debian's plugins can be read, and its slots have the types that the
+    plugins mean.
+    """
     assert (DEBIAN / "check_load").exists(), "apt-get install monitoring-plugins-basic"
     text, proposed, _ = proposals(DEBIAN)
     plugins = read_policy(text.encode(), "policy.toml").plugins

@@ -1,4 +1,4 @@
-"""Recorded tests: how they are read, how calls are answered, what counts as equal, what a failure says."""
+"""Test recorded tests: how they are read, how calls are answered, what counts as equal, what a failure says."""
 
 from pathlib import Path
 
@@ -31,7 +31,7 @@ return {
 
 
 def test_cases_are_read_without_running_them():
-    """Everything with its type; what is left out has its default."""
+    """Cases are read without running them, with every field and with the defaults of those that are left out."""
     full, bare = read_cases(CASES)
     assert (full.name, full.line, full.args) == ("full", 3, {"path": "/srv", "list": ["a"]})
     assert (full.now, full.state) == (5.0, {"seen": 1})
@@ -110,7 +110,9 @@ def test_a_test_file_that_is_no_lua():
 
 
 def test_answers_by_arguments():
-    """The first that fits; one that is for once is gone afterwards; of a table what was recorded."""
+    """A call gets the first recorded answer that fits, an answer for one call is used up, and a missing one is
+    noted.
+    """
     recording = Recording(read_cases(CASES)[0])
     assert recording.answer("disk", ["/srv"]) == {"value": {"used_percent": 93.1}}
     assert recording.answer("disk", ["/srv", None]) == {"error": ["not-found", "gone"]}
@@ -122,7 +124,7 @@ def test_answers_by_arguments():
 
 
 def test_state_is_a_table_of_the_case():
-    """Put, get and remove; the case itself is not changed."""
+    """The state of a recording is read and changed as a table of its own, and the case stays as it is."""
     case = read_cases(CASES)[0]
     recording = Recording(case)
     assert recording.answer("state.get", ["seen"]) == {"value": 1}
@@ -160,7 +162,7 @@ def test_what_is_equal_to_itself(value):
     ],
 )
 def test_what_counts_as_equal(one, other, equal):
-    """Numbers nearly, tables wholly; an empty list is an empty table."""
+    """Numbers are equal if nearly so, tables if all of them is, and an empty list equals an empty table."""
     assert same(one, other) is equal
 
 
@@ -187,7 +189,7 @@ def test_differences_say_expected_and_actual():
 
 
 def test_no_metrics_means_none():
-    """An empty table is a promise."""
+    """An expected empty table of metrics means that the result has none."""
     case = read_cases(b"return { { name = 'a', expect = { status = 'ok', metrics = {} } } }")[0]
     result = {"status": "ok", "metrics": [{"name": "x", "value": 1}]}
     assert differences(case, result, Recording(case)) == ['metrics\n    expected "none"\n    actual   ["x"]']
@@ -213,7 +215,7 @@ def outcome(tests: bytes):
 
 
 def test_recorded_tests_in_the_real_sandbox():
-    """Answers reach Lua as they would on an agent: needs are enforced, time is the case's, state is checked."""
+    """Recorded tests run in the real sandbox: needs are enforced, the time is the case's, and the state is compared."""
     tests = b"""return {
       { name = "passes", args = { n = 7 }, host = { now = 99, mem = { value = { used_percent = 90 } } },
         expect = { status = "warning", summary = "nil denied at 99", state = { seen = 7 },
@@ -242,7 +244,9 @@ def test_a_file_of_tests_that_tests_nothing(tests, text):
 
 
 def test_plugin_output():
-    """State, summary, bar, data, long output; a bar in the text cannot pass for the data's."""
+    """The output for a plugin has state, summary, bar, figures and long output, and a bar in the summary is
+    replaced.
+    """
     metrics = (
         Metric("used", 93.1, "%", labels={"path": "/my disk"}, warn="80", crit="90", min=0.0, max=100.0),
         Metric("free", 1024.0, "B"),

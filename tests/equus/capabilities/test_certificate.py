@@ -42,7 +42,7 @@ def ask(*paths: Path) -> dict:
 
 
 def test_the_newest_counts(tmp_path):
-    """A renewal writes a file of its own and leaves the one that was named; what isn't there is passed over."""
+    """The newest certificate counts in any order of the paths, and a missing file is passed over."""
     now = datetime.now(UTC)
     old = write(tmp_path / "named.pem", "web-1", now - 5 * DAY, 7)
     new = write(tmp_path / "agent.pem", "web-1", now - DAY, 7)
@@ -90,7 +90,7 @@ def test_a_file_of_any_size(tmp_path):
 
 
 def test_the_issuers_in_the_file_are_told(tmp_path):
-    """One that ends first takes the leaf with it; only those of the newest file count."""
+    """The issuers in the newest file are listed, and the certificate ends when the first of them does."""
     now = datetime.now(UTC)
     old = write(tmp_path / "named.pem", "web-1", now - 5 * DAY, 7)
     old.write_bytes(old.read_bytes() + write(tmp_path / "x.pem", "Old CA", now - DAY, 2).read_bytes())

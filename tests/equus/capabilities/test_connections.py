@@ -19,7 +19,7 @@ LOOPBACK = Policy.parse(b"", None)
 
 
 class ARun:
-    """One run: its calls share what is kept."""
+    """Hold one run, whose calls share the connections that they keep."""
 
     def __init__(self) -> None:
         self.context = Context("test", time.monotonic() + 200)
@@ -46,7 +46,7 @@ def echo(connection: socket.socket) -> None:
 
 
 def test_what_is_sent_next_may_depend_on_what_came(run, serve):
-    """Three calls, one connection; the last closes it, and its number is gone."""
+    """Calls of a run use one connection, so that one may send what the other received; the last closes it."""
     ended = threading.Event()
 
     def talk(connection: socket.socket) -> None:
@@ -80,7 +80,7 @@ def test_some_is_at_least_a_byte_and_at_most_the_limit(run, serve):
 
 
 def test_nothing_is_read_where_nothing_is_wanted(run, serve):
-    """A limit of 0: what is said needs no answer, and one that comes waits for the next call."""
+    """With a limit of 0 a call reads nothing, and an answer that comes waits for the next call."""
     port, began = serve(echo), time.monotonic()
     first = run("tcp", host="127.0.0.1", port=port, send="a", limit=0, keep=True, timeout=60)
     assert (first["received"], first["closed"]) == ("", False)
@@ -89,7 +89,7 @@ def test_nothing_is_read_where_nothing_is_wanted(run, serve):
 
 
 def test_a_peer_that_ends_it(run, serve):
-    """There is nothing left to keep."""
+    """A peer that ends the connection leaves none to keep."""
     answer = run("tcp", host="127.0.0.1", port=serve(lambda one: None), some=True, keep=True)
     assert (answer["received"], answer["closed"], "connection" in answer) == ("", True, False)
 
@@ -118,7 +118,7 @@ def test_the_end_of_the_run_closes_them(run, serve):
 
 
 def test_no_more_than_a_few(run, serve):
-    """The next is refused and closed; when one is closed there is room again."""
+    """A run keeps at most MOST_KEPT connections: the next is refused and closed, and a closed one makes room."""
     port, before = serve(echo), len(os.listdir("/proc/self/fd"))
     numbers = [run("tcp", host="127.0.0.1", port=port, keep=True)["connection"] for _ in range(MOST_KEPT)]
     assert len(set(numbers)) == MOST_KEPT
@@ -143,7 +143,7 @@ def test_numbers_mean_nothing_to_another_run(run, serve):
 
 
 def test_a_policy_that_changes_meanwhile(run, serve):
-    """The next call asks it again."""
+    """The policy is asked again for each call, and a denied connection is closed."""
     number = run("tcp", host="127.0.0.1", port=serve(echo), keep=True)["connection"]
     nothing = Policy.parse(b'[caps.tcp]\nnetworks = [{ cidr = "192.0.2.0/24" }]\n', None)
     assert run.fails("tcp", nothing, connection=number, send="a")[0] == "denied"
@@ -151,7 +151,7 @@ def test_a_policy_that_changes_meanwhile(run, serve):
 
 
 def test_over_a_socket_of_this_host(run, tmp_path):
-    """unix keeps as tcp does."""
+    """The call `unix` keeps connections as `tcp` does."""
     path = str(tmp_path / "s")
     policy = Policy.parse(f'[caps.unix]\npaths = ["{path}"]\n'.encode(), None)
     with socket.socket(socket.AF_UNIX) as listener:
@@ -184,7 +184,7 @@ def test_over_a_socket_of_this_host(run, tmp_path):
     ],
 )
 def test_arguments_are_checked(run, fields, word):
-    """The refusal names the argument."""
+    """A wrong argument is refused, and the text names it."""
     code, text = run.fails("tcp", host="127.0.0.1", port=1, **fields)
     assert code == "bad-arguments"
     assert word in text

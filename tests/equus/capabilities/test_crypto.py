@@ -1,4 +1,6 @@
-"""Sums, keyed sums, derived keys, random bytes: published vectors, bytes that are no text, limits on both sides."""
+"""Test digests, HMAC, derived keys and random bytes: published vectors, bytes that are no text, limits on both
+sides.
+"""
 
 import hashlib
 import time
@@ -10,7 +12,7 @@ from equus.capabilities import crypto
 
 
 def test_digests(call):
-    """FIPS 180 and RFC 1321's "abc"."""
+    """Digests are those of FIPS 180 and of RFC 1321 for "abc"."""
     assert call("crypto.digest", "md5", "abc") == "900150983cd24fb0d6963f7d28e17f72"
     assert call("crypto.digest", "sha1", "abc") == "a9993e364706816aba3e25717850c26c9cd0d89d"
     assert call("crypto.digest", "sha256", "abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
@@ -31,7 +33,7 @@ def test_keyed_sum(call):
 
 
 def test_derived_key(call):
-    """RFC 7914, section 11, and RFC 6070's first with SHA-1."""
+    """Derived keys are those of RFC 7914, section 11, and of RFC 6070 with SHA-1."""
     assert call("crypto.pbkdf2", "sha256", "passwd", "salt", 1) == (
         "55ac046e56e3089fec1691c22544b605f94185216dde0465e68b9d57c20dacbc"
     )
@@ -69,7 +71,7 @@ def test_ciphers(call, cipher, key, iv, plain, secret):
 
 
 def test_a_part_of_a_block(call):
-    """CFB takes any length; nothing stays nothing."""
+    """CFB encrypts and decrypts texts of any length, also an empty one."""
     for length in (0, 1, 15, 17):
         secret = call("crypto.encrypt", "aes-cfb", "k" * 16, "i" * 16, "x" * length)
         back = call(
@@ -79,7 +81,7 @@ def test_a_part_of_a_block(call):
 
 
 def test_a_cipher_that_the_host_lacks(failure, monkeypatch):
-    """OpenSSL in FIPS mode has no DES."""
+    """A cipher that the host's OpenSSL lacks, such as DES in FIPS mode, is reported as unsupported."""
 
     def refuse(*_args: object) -> None:
         raise UnsupportedAlgorithm("no")
@@ -139,7 +141,7 @@ def test_limits_on_the_good_side(call):
     ],
 )
 def test_arguments_are_checked(failure, name, args, word):
-    """The refusal names the argument."""
+    """A wrong argument is refused, and the text names it."""
     code, text = failure(name, *args)
     assert code == "bad-arguments"
     assert word in text

@@ -21,7 +21,7 @@ tmpfs /run tmpfs rw 0 0
 
 
 def test_mounts_are_read_with_their_escapes_and_the_last_on_a_path_counts(call, plant):
-    """A mount over another one hides it."""
+    """Mounts are read with their escapes, and a mount over another one hides it."""
     assert call("mounts", root=plant({"/proc/self/mounts": MOUNTS})) == [
         {"path": "/proc", "device": "proc", "type": "proc", "options": ["rw", "relatime"], "pseudo": True},
         {"path": "/", "device": "/dev/vda", "type": "ext4", "options": ["rw", "relatime"], "pseudo": False},
@@ -31,7 +31,7 @@ def test_mounts_are_read_with_their_escapes_and_the_last_on_a_path_counts(call, 
 
 
 def test_space_is_what_df_says(call, tmp_path):
-    """Used percent counts against what an ordinary user may still take."""
+    """Space is that of df: the used percentage counts against the space that an ordinary user may still take."""
     figures = os.statvfs(tmp_path)
     answer = call("disk", str(tmp_path))
     used = figures.f_blocks - figures.f_bfree
@@ -68,7 +68,7 @@ MOUNTINFO = r"""21 1 254:0 / / ro,relatime - ext4 /dev/vda rw,errors=remount-ro
 def test_a_filesystem_that_the_kernel_made_read_only_is_told_from_a_view_of_the_agent(
     call, plant, path, options, expected
 ):
-    """The options of the filesystem itself decide, and statvfs sees neither of the two (F13)."""
+    """The options of the filesystem itself decide if it is read-only, and those of the mount do not (F13)."""
     table = f"/dev/x {path.replace(' ', chr(92) + '040')} ext4 {options} 0 0\n"
     root = plant({"/proc/self/mounts": table, "/proc/self/mountinfo": MOUNTINFO, "/run/x": "", "/srv/two words/x": ""})
     assert call("disk", path, root=root)["filesystem_read_only"] is expected
@@ -76,13 +76,15 @@ def test_a_filesystem_that_the_kernel_made_read_only_is_told_from_a_view_of_the_
 
 @pytest.mark.parametrize("options", ["rw,relatime,emergency_ro", "emergency_ro,rw", "ro,emergency_ro"])
 def test_a_kernel_without_mountinfo_still_tells_of_its_emergency(call, plant, options):
-    """The mount table has the option, too (F13)."""
+    """Without mountinfo the emergency of a filesystem is read from the mount table, which has the option, too (F13)."""
     answer = call("disk", "/", root=plant({"/proc/self/mounts": f"/dev/vda / ext4 {options} 0 0\n"}))
     assert (answer["read_only"], answer["filesystem_read_only"]) == (True, True)
 
 
 def test_without_mountinfo_nothing_is_claimed(call, plant):
-    """A check then goes by the options of the mount."""
+    """Without mountinfo the answer does not say if the filesystem is read-only, and a check uses the mount's
+    options.
+    """
     assert "filesystem_read_only" not in call("disk", "/", root=plant({"/proc/self/mounts": MOUNTS}))
 
 
@@ -97,7 +99,7 @@ def test_without_mountinfo_nothing_is_claimed(call, plant):
     ],
 )
 def test_faults_of_a_filesystem_are_told_from_what_the_agent_may_not_see(failure, monkeypatch, number, code):
-    """A folder that is closed to the agent's user is no fault of the filesystem below it (F12)."""
+    """A fault of the filesystem has another code than a folder that is closed to the agent's user (F12)."""
 
     def broken(path):
         raise OSError(number, os.strerror(number))
@@ -108,7 +110,7 @@ def test_faults_of_a_filesystem_are_told_from_what_the_agent_may_not_see(failure
 
 @pytest.mark.parametrize("path", ["relative", "", None, 7, "with\0nul"])
 def test_a_path_must_be_one(failure, path):
-    """Anything else is the check's mistake."""
+    """A path that is relative, empty or no text is refused as a bad argument."""
     assert failure("disk", path)[0] == "bad-arguments"
 
 
@@ -121,7 +123,7 @@ def test_a_missing_path(failure):
 
 @pytest.mark.parametrize("path", ["/", "/srv2", "/srv/../etc"])
 def test_the_policy_names_the_disks(failure, path):
-    """A path that climbs out of a grant is judged by where it leads."""
+    """A path outside of the granted disks is denied, also one that climbs out of a grant."""
     code, text = failure("disk", path, policy=Policy.parse(b'[caps.disk]\npaths = ["/srv"]\n', None))
     assert code == "denied"
     assert "is not granted" in text
@@ -140,7 +142,7 @@ def _hang(pool, gate, what, entry):
 
 
 def test_a_filesystem_that_hangs_is_a_timeout_and_is_not_asked_again():
-    """The thread is left behind; no second one follows it; when it comes back all is as before."""
+    """A filesystem that hangs is a timeout and is not asked again until the call comes back."""
     pool, gate = time_limit.Pool("things"), threading.Event()
     with pytest.raises(CallFailed, match=r"dead did not answer within 0\.05 s") as caught:
         time_limit.within(pool, 0.05, "dead", "a", gate.wait)
@@ -152,7 +154,7 @@ def test_a_filesystem_that_hangs_is_a_timeout_and_is_not_asked_again():
 
 
 def test_the_number_of_hung_threads_is_bounded():
-    """Sixteen dead things, and the seventeenth is not even tried; that is no word about the thing (F54)."""
+    """Sixteen calls may hang; the seventeenth is not tried, and its text says nothing about the disk (F54)."""
     pool, gate = time_limit.Pool("things"), threading.Event()
     try:
         for number in range(time_limit.MOST_THREADS):
@@ -166,7 +168,7 @@ def test_the_number_of_hung_threads_is_bounded():
 
 
 def test_an_entry_takes_two_places_at_most():
-    """A check whose names no server answers leaves the places of the others free (F54)."""
+    """A check whose calls hang takes two places at most, and leaves the others free (F54)."""
     pool, gate = time_limit.Pool("things"), threading.Event()
     try:
         for number in range(2):
@@ -218,6 +220,6 @@ def test_a_look_up_has_a_deadline_of_its_own(failure, monkeypatch):
 
 
 def test_what_the_act_raises_is_raised():
-    """The bounded thread hides nothing."""
+    """An error of the bounded call is raised to its caller."""
     with pytest.raises(ZeroDivisionError):
         time_limit.within(time_limit.Pool("sums"), 60.0, "sum", "a", lambda: 1 // 0)

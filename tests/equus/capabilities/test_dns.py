@@ -60,7 +60,7 @@ def test_record_types(kind, number, data, value):
 
 
 def test_types_that_nobody_asked_for_are_passed_over():
-    """A signature between two addresses is no harm; a foolish time to live is 0."""
+    """Records of other types are passed over, and an impossible time to live is 0."""
     records = (record(POINTER, 46, b"x" * 20), record(POINTER, 1, bytes(4), ttl=1 << 31))
     assert parsed(answer_to(QUERY, *records)) == [{"name": "www.example", "type": "A", "ttl": 0, "value": "0.0.0.0"}]
 
@@ -93,13 +93,13 @@ def test_types_that_nobody_asked_for_are_passed_over():
     ],
 )
 def test_hostile_messages(data, why):
-    """Loops, lies about lengths and counts, other questions: each has its sentence."""
+    """A hostile message, with loops, wrong lengths and counts, or another question, raises BadMessage with a reason."""
     with pytest.raises(BadMessage, match=why):
         parsed(data)
 
 
 def test_a_name_cannot_pass_for_another():
-    """Dots and control characters inside a label are escaped."""
+    """Dots and control characters inside a label are escaped, so that a name cannot look like another."""
     assert read_name(b"\x05a.b\x00\\\x00", 0) == ("a\\046b\\000\\092", 7)
 
 
@@ -224,7 +224,7 @@ def test_no_such_name_is_an_answer(call, name_server):
 
 
 def test_a_reverse_name(call, name_server):
-    """An address is asked for by its own name."""
+    """A PTR query for an address asks for its reverse name."""
     seen = []
 
     def answer(query: bytes) -> list[bytes]:
@@ -237,7 +237,7 @@ def test_a_reverse_name(call, name_server):
 
 
 def test_a_cut_answer_is_asked_for_again_over_tcp(call, name_server):
-    """The answer over TCP counts."""
+    """An answer that is cut is asked for again over TCP, and that answer counts."""
 
     def whole(query: bytes) -> bytes:
         message = answer_to(query, *[record(POINTER, 1, bytes([192, 0, 2, number])) for number in range(100)])
@@ -277,7 +277,7 @@ def test_servers_that_do_not_behave(failure, name_server, answers, code):
 
 @pytest.mark.parametrize("stream", [b"", b"\x00", b"\xff\xffshort", b"\x00\x05hello"])
 def test_a_bad_answer_over_tcp(failure, name_server, stream):
-    """Cut short, or no message."""
+    """An answer over TCP that is cut short, or is no message, fails with the code `protocol`."""
     port = name_server(lambda query: [], lambda query: stream)
     fields = {"name": "www.example", "server": "127.0.0.1", "port": port, "timeout": 50, "tcp": True}
     assert failure("dns", fields)[0] == "protocol"
@@ -308,5 +308,5 @@ def test_a_server_that_is_not_granted(failure, plant):
     "fields", [{"server": "ns.example"}, {"type": "ANY"}, {"name": ""}, {"name": "a b"}, {"port": 0}]
 )
 def test_arguments_are_checked(failure, fields):
-    """A server is an address: a name would have to be looked up first."""
+    """Wrong arguments are refused; a server must be an address, since its name would have to be looked up first."""
     assert failure("dns", {"name": "www.example", "server": "127.0.0.1", **fields})[0] == "bad-arguments"

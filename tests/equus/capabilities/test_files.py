@@ -57,7 +57,7 @@ def test_read(call, root, granted):
 
 @pytest.mark.adversary(44)
 def test_list(call, root, granted):
-    """Names sorted; strange bytes in them are replaced."""
+    """file.list returns the names in order, with strange bytes replaced."""
     for name in (b"b", b"a", b"\xff", b"; rm -rf\n"):
         (root / os.fsdecode(name)).write_bytes(b"")
     assert call("file.list", str(root), policy=granted) == {"names": ["; rm -rf\n", "a", "b", "\ufffd"], "total": 4}
@@ -74,14 +74,14 @@ def test_checksum(call, failure, root, granted):
 
 
 def test_a_checksum_has_a_largest_file(failure, root, granted, monkeypatch):
-    """A sparse terabyte would keep a run busy for an hour."""
+    """A file above CHECKSUM_LIMIT gets no checksum, because a sparse terabyte would keep a run busy for an hour."""
     monkeypatch.setattr("equus.capabilities.files.CHECKSUM_LIMIT", 1000)
     (root / "a").write_bytes(b"x" * 1001)
     assert failure("file.checksum", str(root / "a"), policy=granted)[0] == "too-large"
 
 
 def escapes(root):
-    """Ways out of the root, by name: each must be denied."""
+    """Make ways out of the root, and return their names: each must be denied."""
     outside = root.parent / "outside"
     outside.mkdir()
     (outside / "secret").write_text("secret")
@@ -99,7 +99,7 @@ def escapes(root):
 
 @pytest.mark.adversary(39)
 def test_no_way_out(failure, root, granted):
-    """Links, pipes, sockets and folders are no regular files beneath the root; none blocks."""
+    """Links, pipes and folders beneath the root are denied, and none of them blocks."""
     for name in escapes(root):
         for call in ("file.read", "file.tail", "file.checksum"):
             code, text = failure(call, str(root / name), policy=granted)
@@ -109,7 +109,7 @@ def test_no_way_out(failure, root, granted):
 
 @pytest.mark.parametrize("path", ["{}/../outside/secret", "{}x/secret", "/etc/passwd", "{}/../../etc/passwd"])
 def test_not_beneath_the_root(failure, root, granted, path):
-    """`..` is refused before anything is opened, and a root is no prefix of a name."""
+    """A path outside of the root is refused, also one with `..` and one whose name begins as the root does."""
     assert failure("file.read", path.format(root), policy=granted)[0] in ("denied", "bad-arguments")
 
 
@@ -123,7 +123,9 @@ def test_the_kernels_files_are_no_files(failure, path):
 
 @pytest.mark.parametrize("kind", sorted(safe_open.KERNELS))
 def test_a_second_mount_of_a_kernels_filesystem_holds_no_files(call, failure, root, granted, monkeypatch, kind):
-    """A container's /proc is one more, below any folder; the type of the filesystem tells it."""
+    """A file on a filesystem of the kernel is denied below any root, because a container may mount a second /proc
+    there.
+    """
     (root / "environ").write_text("PASSWORD=x")
     assert call("file.read", str(root / "environ"), policy=granted)["text"] == "PASSWORD=x"
     monkeypatch.setattr(safe_open, "filesystem_type", lambda handle: kind)
@@ -229,7 +231,7 @@ def test_tail_gives_whole_new_lines(call, root, granted):
 
 
 def test_tail_after_rotation(call, root, granted):
-    """A new file under the name, and a file that was cut, are read from their start."""
+    """A new file under the name of a log, and a log that was cut, are read from their start."""
     log = root / "log"
     log.write_text("a\nb\n")
     cursor = call("file.tail", str(log), None, policy=granted)["cursor"]
@@ -265,7 +267,7 @@ def test_a_log_that_was_cut_and_filled_beyond_the_cursor_is_read_from_its_start(
 @pytest.mark.parametrize("name", ["log.1", "log-20240229", "log.old", "older.log", "2024"])
 @pytest.mark.parametrize("ended", ["\n", ""])
 def test_the_rest_of_a_moved_log_is_read_under_its_new_name(call, root, granted, name, ended):
-    """No line between the last look and the move is lost, nor one without a line end (F25)."""
+    """The lines between the last look and the move of a log are read, also one without a line end (F25)."""
     log = root / "log"
     log.write_text("one\n")
     cursor = call("file.tail", str(log), None, policy=granted)["cursor"]
@@ -282,7 +284,9 @@ def test_the_rest_of_a_moved_log_is_read_under_its_new_name(call, root, granted,
 
 
 def test_the_rest_of_a_log_that_was_copied_and_cut_is_read_from_the_copy(call, root, granted):
-    """The copy begins with what was read; other files of the folder do not (F25)."""
+    """The rest of a log that was copied and cut is read from the copy, which begins with the lines read before
+    (F25).
+    """
     log = root / "log"
     log.write_text("one\ntwo\n")
     cursor = call("file.tail", str(log), None, policy=granted)["cursor"]
@@ -314,7 +318,7 @@ def test_a_moved_log_is_read_in_turns(call, root, granted, monkeypatch):
 
 
 def test_a_log_that_was_moved_twice_says_that_lines_are_missing(call, root, granted):
-    """The file in between was never looked at (F25)."""
+    """The answer after two moves says that lines are missing, because the file in between was never read (F25)."""
     log = root / "log"
     log.write_text("one\n")
     cursor = call("file.tail", str(log), None, policy=granted)["cursor"]
@@ -327,7 +331,7 @@ def test_a_log_that_was_moved_twice_says_that_lines_are_missing(call, root, gran
 
 
 def test_a_grant_of_one_file_is_none_of_its_predecessor(call, root):
-    """The rest is not read then, and the answer says that lines may be missing (F25)."""
+    """A grant of one file does not cover its predecessor: the answer says that lines may be missing (F25)."""
     log = root / "log"
     log.write_text("one\n")
     alone = Policy.parse(f'[caps.file]\npaths = ["{log}"]\n'.encode(), None)
@@ -352,7 +356,7 @@ def test_a_cursor_of_an_earlier_agent_goes_on(call, root, granted):
 
 
 def test_a_log_on_a_filesystem_that_was_mounted_anew_is_not_read_again(call, root, granted):
-    """The number of the device is another then; the content is not."""
+    """A log on a filesystem that was mounted anew, with another device number, is not read again."""
     log = root / "log"
     log.write_text("one\n")
     device, rest = call("file.tail", str(log), None, policy=granted)["cursor"].split(":", 1)
@@ -361,7 +365,7 @@ def test_a_log_on_a_filesystem_that_was_mounted_anew_is_not_read_again(call, roo
 
 
 def test_tail_skips_what_is_too_much(call, root, granted, monkeypatch):
-    """The newest part is read; what was skipped is counted, the rest of the line that was cut into as well."""
+    """A backlog that is too long is cut to its newest lines, and the bytes that were skipped are counted."""
     monkeypatch.setattr("equus.capabilities.files.BACKLOG_BYTES", 20)
     log = root / "log"
     log.write_text("".join(f"line {number:03}\n" for number in range(100)))
@@ -384,7 +388,7 @@ def test_tail_gives_many_lines_in_turns(call, root, granted, monkeypatch):
 
 
 def test_tail_reads_on_from_where_it_stopped(call, root, granted):
-    """A limit in bytes loses nothing either, and `more` is true until all is read."""
+    """A limit of bytes loses no line, and `more` is true until all is read."""
     log = root / "log"
     log.write_text("".join(f"line {number:03}\n" for number in range(100)))
     seen, cursor, options, turns = [], None, {"from": "start", "limit": 100}, 0
@@ -416,7 +420,7 @@ def test_a_cursor_that_is_none(failure, root, granted, cursor):
     "options", [{"limit": 0}, {"limit": 1_048_577}, {"offset": -1}, {"hex": 1}, {"lines": 3}, "x", [1]]
 )
 def test_options_out_of_range(failure, root, granted, options):
-    """One mebibyte is the most that is read at once; an unknown option is refused."""
+    """Options out of range and unknown options are refused, and one mebibyte is the most that is read at once."""
     assert failure("file.read", str(root / "a"), options, policy=granted)[0] == "bad-arguments"
 
 
@@ -428,7 +432,7 @@ READING = {"file.read": "text", "file.tail": "lines", "file.checksum": "digest",
 @pytest.mark.parametrize("replaced", ["app/logs", "app"])
 @pytest.mark.parametrize("call_name", sorted(READING))
 def test_a_granted_root_or_its_parent_may_be_no_link(failure, root, call_name, replaced):
-    """A user that owns a parent can put a link there, and would choose what is read (F47)."""
+    """A granted root, or its parent, that is a link is denied, because its owner would choose what is read (F47)."""
     (root / "app" / "logs").mkdir(parents=True)
     elsewhere = root / "elsewhere"
     (elsewhere / "logs").mkdir(parents=True)
@@ -444,7 +448,7 @@ def test_a_granted_root_or_its_parent_may_be_no_link(failure, root, call_name, r
 
 
 def test_a_granted_file_may_be_no_link(failure, call, root):
-    """The same for the grant of one file; what it is can be asked (F47)."""
+    """A granted file that is a link is denied, and file.stat shows that it is one (F47)."""
     (root / "secret").write_text("secret")
     os.symlink(root / "secret", root / "one.log")
     granted = Policy.parse(f'[caps.file]\npaths = ["{root}/one.log"]\n'.encode(), None)
@@ -527,7 +531,7 @@ def test_a_swap_of_the_root_at_any_moment_gains_nothing(failure, root, monkeypat
 
 
 def test_the_whole_host_may_be_granted(call, tmp_path):
-    """`/` is a root like others."""
+    """A policy can grant `/` as a root like others."""
     (tmp_path / "a").write_text("x")
     granted = Policy.parse(b'[caps.file]\npaths = ["/"]\n', None)
     assert call("file.stat", "/", policy=granted)["type"] == "directory"
@@ -578,7 +582,7 @@ def test_lines_that_come_late_to_a_moved_log_are_read(call, root, granted):
 
 
 def test_late_lines_are_read_in_turns(call, root, granted):
-    """A limit loses none of them, nor of the new file."""
+    """Late lines of a moved log are read in several calls, and none of them or of the new file is lost."""
     log = root / "log"
     log.write_text("")
     more = tailing(call, root, granted, limit=20)
@@ -596,6 +600,6 @@ def test_late_lines_are_read_in_turns(call, root, granted):
 
 @pytest.mark.parametrize("cursor", ["1:2:3+", "1:2:3+x", "1:2:3+1:2:3+1:2:3", "+1:2:3", "1:2:3:0123456789abcdef+1:2"])
 def test_what_is_no_cursor_with_an_earlier_file(failure, root, granted, cursor):
-    """A check may have changed it."""
+    """A malformed cursor with an earlier file is refused, since a check may have changed it."""
     (root / "log").write_text("x\n")
     assert failure("file.tail", str(root / "log"), cursor, policy=granted)[0] == "bad-arguments"

@@ -37,7 +37,7 @@ def reading(connection: socket.socket) -> bytes:
 
 
 def answering(*pieces: bytes, pause: float = 0.0, seen: list | None = None):
-    """A server that reads a request and answers with these pieces."""
+    """Return the act of a server that reads a request and answers with these pieces."""
 
     def act(connection: socket.socket) -> None:
         request = reading(connection)
@@ -55,7 +55,7 @@ def get(call, port, secrets=(), **fields):
 
 
 def test_a_page(call, serve):
-    """Status, headers with their names in lower case, body, times."""
+    """The answer of a page has its status, headers with lower-case names, body, and times."""
     body = b"all is well"
     head = b"HTTP/1.1 200 All OK\r\nContent-Length: 11\r\nX-A: 1\r\nx-a: 2\r\n\r\n"
     seen: list[bytes] = []
@@ -83,7 +83,7 @@ def test_a_page(call, serve):
 
 
 def test_post(call, serve):
-    """A body is sent with its length."""
+    """A POST sends its body with its length in bytes."""
     seen: list[bytes] = []
     port = serve(answering(b"HTTP/1.1 204 No Content\r\n\r\n", seen=seen))
     assert get(call, port, method="POST", body="grüße")["status"] == 204
@@ -159,7 +159,7 @@ def test_what_is_not_http(call, serve, pieces):
     ],
 )
 def test_what_is_said_of_a_broken_answer(call, serve, pieces, text):
-    """The sentence names the fault, and stays short whatever the server sent."""
+    """The text about a broken answer names the fault, and stays short whatever the server sent."""
     with pytest.raises(CallFailed) as caught:
         get(call, serve(answering(*pieces)))
     assert text in caught.value.text
@@ -167,7 +167,7 @@ def test_what_is_said_of_a_broken_answer(call, serve, pieces, text):
 
 
 def test_a_switch_of_protocols_is_no_answer(call, serve):
-    """A server that takes up an offered upgrade leaves HTTP, which is all that this call reads."""
+    """A switch of protocols fails, because the call reads HTTP alone."""
     port = serve(answering(b"HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\n\r\nnoise"))
     with pytest.raises(CallFailed, match="left HTTP") as caught:
         get(call, port, headers={"upgrade": "x"})
@@ -192,7 +192,7 @@ def test_a_head_that_never_ends(call, serve):
     "head", [b"HTTP/1.1 200 OK\r\n\r\n", b"HTTP/1.1 200 OK\r\ncontent-length: 999999999999\r\n\r\n"]
 )
 def test_a_body_that_never_ends(call, serve, head):
-    """The limit ends it, and the answer says so."""
+    """A body without an end is cut at the limit, and `truncated` says so."""
 
     def act(connection: socket.socket) -> None:
         reading(connection)
@@ -222,7 +222,7 @@ def test_a_body_that_drips(call, serve):
 
 
 def test_redirects_share_one_time_limit(call, serve):
-    """A chain of slow ones is no way round it."""
+    """All redirects of a call share one time limit, so that slow ones do not lengthen it."""
 
     def act(connection: socket.socket) -> None:
         reading(connection)
@@ -241,7 +241,7 @@ def redirecting(location: str, status: int = 302, seen: list | None = None):
 
 
 def test_a_redirect_is_followed(call, serve):
-    """Relative ones too; the last URL is told."""
+    """A redirect is followed, also a relative one, and the answer has the last URL."""
     seen: list[bytes] = []
     last = serve(answering(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok", seen=seen))
     first = serve(redirecting(f"//127.0.0.1:{last}/new?x=1#part"))
@@ -251,7 +251,7 @@ def test_a_redirect_is_followed(call, serve):
 
 
 def test_a_redirect_to_another_host_takes_no_secrets_along(call, serve):
-    """Authorization and cookies stay where they were meant for; a POST becomes a GET."""
+    """A redirect to another host carries no Authorization and no cookie along, and a POST becomes a GET."""
     seen: list[bytes] = []
     last = serve(answering(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", seen=seen))
     first = serve(redirecting(f"http://127.0.0.1:{last}/"))
@@ -319,7 +319,7 @@ def test_a_redirect_to_no_web_page(call, serve, location):
 
 
 def test_a_redirect_is_the_answer_when_no_more_are_followed(call, serve):
-    """A loop ends with the last answer."""
+    """A loop of redirects ends with the last answer, once no more are followed."""
     answer = get(call, serve(redirecting("/")), redirects=2)
     assert (answer["status"], answer["redirects"]) == (302, 2)
 
@@ -353,7 +353,7 @@ def test_a_redirect_is_encoded(call, serve, location, path):
 )  # fmt: skip
 @pytest.mark.parametrize("early", [b"", b"HTTP/1.1 103 Early\r\nx : y\r\n\r\n"])
 def test_heads_that_clients_take(call, serve, head, name, value, early):
-    """Blanks behind a name, folded lines, a length that stands twice; the body is never touched (F29)."""
+    """Heads that other clients accept are read: blanks behind a name, folded lines, a repeated length (F29)."""
     length = b"" if b"ength" in head else b"content-length: 2\r\n"
     port = serve(answering(early + b"HTTP/1.1 200 OK\r\n" + head + b"\r\n" + length + b"\r\na :", pause=0.01))
     answer = get(call, port)
@@ -415,7 +415,7 @@ UNREADABLE = {
 
 @pytest.mark.parametrize(("header", "data", "fault"), UNREADABLE.values(), ids=UNREADABLE)
 def test_a_body_that_cannot_be_read_whole(call, serve, header, data, fault):
-    """The answer says why, and JSON of it is no JSON of the server's (F14)."""
+    """A body that cannot be unpacked or decoded has a fault that says why, and fails as JSON (F14)."""
     head = f"HTTP/1.1 200 OK\r\n{header}\r\ncontent-length: {len(data)}\r\n\r\n".encode()
     port = serve(answering(head + data))
     answer = get(call, port, limit=100_000)
@@ -428,14 +428,14 @@ def test_a_body_that_cannot_be_read_whole(call, serve, header, data, fault):
 
 @pytest.mark.parametrize("method", ["HEAD", "GET"])
 def test_an_empty_body_needs_no_unpacking(call, serve, method):
-    """The answer to HEAD has the headers of a body, and none (F14)."""
+    """An empty body is not unpacked, as in the answer to HEAD, which has the headers of a body (F14)."""
     head = b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\n\r\n"
     answer = get(call, serve(answering(head)), method=method)
     assert (answer["body"], answer["body_fault"]) == ("", "")
 
 
 def test_a_body_of_very_many_members_takes_no_long_time(monkeypatch):
-    """The bytes that zlib gets and copies are counted: it grows with the body, and not with its square."""
+    """The bytes that zlib reads and copies for many members grow with the body, and not with its square."""
     moved = []
 
     class Counting:
@@ -474,14 +474,14 @@ def test_a_small_body_that_unpacks_to_a_large_one(call, serve):
 )  # fmt: skip
 @settings(deadline=None)
 def test_no_bytes_break_the_reader_of_bodies(headers, data, truncated, limit):
-    """Anything is a text, with a sentence if it is not all of it (F14)."""
+    """Any bytes of a body give a text, with a fault if it is not whole (F14)."""
     text, fault = read_body(headers, data, truncated, limit)
     assert "\ud800" not in text
     assert bool(fault) or not truncated
 
 
 def test_json(call, serve):
-    """The parsed body stands beside the text."""
+    """With `json` the answer has the parsed body beside its text."""
     body = json.dumps({"a": [1, {"b": None}]}).encode()
     port = serve(answering(b"HTTP/1.1 200 OK\r\n\r\n" + body))
     assert get(call, port, json=True)["json"] == {"a": [1, {"b": None}]}
@@ -555,7 +555,7 @@ def test_https_verifies_unless_it_is_told_not_to(call, failure, serve, tmp_path)
 
 
 def test_a_granted_network_and_no_more(failure, closed_port):
-    """http has its own grant; tcp's does not help."""
+    """The call http has a grant of its own, and that of tcp does not count for it."""
     policy = Policy.parse(b"[caps.http]\nallow = false\n", None)
     code, text = failure("http", {"url": f"http://127.0.0.1:{closed_port}/"}, policy=policy)
     assert code == "denied"

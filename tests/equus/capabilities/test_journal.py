@@ -18,7 +18,7 @@ BEGIN = 1_700_000_000
 
 @pytest.fixture(autouse=True, scope="module")
 def _no_spawner_left():
-    """The process that forks programs ends with these tests."""
+    """End the process that forks programs after these tests."""
     yield
     close_spawner()
 
@@ -51,7 +51,7 @@ def written(tmp_path):
 
 
 def test_from_the_end_on(call, written):
-    """The first call has no entry; each further one has those since, once."""
+    """The first call has no entry, and each further one has the new entries of the unit once."""
     root = written(*entries_of(0, 3))
     first = call("journal", {"unit": "nginx"}, policy=SEES_ALL, root=root)
     assert (first["entries"], first["more"]) == ([], False)
@@ -67,7 +67,7 @@ def test_from_the_end_on(call, written):
 
 
 def test_in_pieces(call, written):
-    """`more` says that another call has further ones; none is lost and none comes twice."""
+    """A journal is read in several calls while `more` is true, and no entry is lost or comes twice."""
     root = written(*entries_of(0, 25))
     cursor, seen, calls = f"@{BEGIN - 1}", [], 0
     for _ in range(10):
@@ -101,7 +101,7 @@ def test_only_what_is_asked_for(call, written):
 
 
 def test_a_journal_that_has_more_than_an_answer_takes(call, written, monkeypatch):
-    """journalctl is stopped; the next call goes on behind the last whole entry."""
+    """journalctl is stopped at the limit, and the next call goes on behind the last whole entry."""
     monkeypatch.setattr(journal, "OUTPUT_BYTES", 4096)
     root = written(*entries_of(0, 40))
     answer = call("journal", {"cursor": f"@{BEGIN - 1}"}, policy=SEES_ALL, root=root)
@@ -215,7 +215,7 @@ def test_a_journal_without_an_entry(call, said):
      {"since": -1}, {"since": 700_000}, {"limit": 0}, {"limit": 2001}, {"lines": 5}, {"cursor": CURSOR + " --merge"}],
 )  # fmt: skip
 def test_arguments_that_are_wrong(failure, said, arguments):
-    """No option, pattern or second word reaches journalctl."""
+    """Wrong arguments are refused, so that no option, pattern or second word reaches journalctl."""
     assert failure("journal", arguments, policy=SEES_ALL, root=said("echo ran >&2; exit 1"))[0] == "bad-arguments"
 
 

@@ -24,7 +24,7 @@ def test_pressure(call, plant):
 
 
 def test_vmstat(call, plant):
-    """Every counter under its own name; a line that is none is passed over."""
+    """Each counter of vmstat has its own name, and a line that is none is passed over."""
     root = plant({"/proc/vmstat": "pgmajfault 52\noom_kill 3\nstrange\nnr_x 1 2\nwide 18446744073709551615\n"})
     assert call("kernel.vmstat", root=root) == {"pgmajfault": 52, "oom_kill": 3, "wide": 18446744073709551615}
 
@@ -72,7 +72,7 @@ NETSTAT = "TcpExt: Other ListenOverflows ListenDrops\nTcpExt: 1 7 9\nIpExt: List
 
 
 def test_sockets(call, plant):
-    """Pages become bytes; the limits and the counts of losses stand beside them."""
+    """Memory of sockets is given in bytes, beside the limits and the counts of losses."""
     root = plant(
         {
             "/proc/net/sockstat": SOCKSTAT,
@@ -151,7 +151,7 @@ def hwmon(chip: str, **files: str) -> dict[str, str]:
 
 
 def test_sensors(call, plant):
-    """Values in units of people, the chip's own limits, alarms; a fault has no value, and nothing has none at all."""
+    """Sensors have values in common units, limits of their chip and alarms; one with a fault has no value."""
     root = plant(
         hwmon("hwmon0", name="coretemp", temp1_input="45000", temp1_label="Package id 0", temp1_max="80000",
               temp1_crit="100000", temp1_crit_alarm="0", temp10_input="-5500", temp2_input="91000", temp2_max_alarm="1")
@@ -182,7 +182,7 @@ def test_sensors(call, plant):
 
 
 def test_more_sensors_than_an_answer_has(call, plant, monkeypatch):
-    """The list ends."""
+    """The list of sensors ends after MOST_SENSORS."""
     monkeypatch.setattr(sensors, "MOST_SENSORS", 3)
     root = plant(hwmon("hwmon0", name="a", **{f"temp{number}_input": "1000" for number in range(1, 9)}))
     assert [one["name"] for one in call("kernel.sensors", root=root)] == ["temp1", "temp2", "temp3"]
@@ -229,7 +229,7 @@ def test_bonds(call, plant):
 
 
 def test_a_restart_is_due(call, plant):
-    """Packages once each, and kernels that are installed: of a removed one some files may be left."""
+    """A restart is due with packages named once each and the installed kernels, and a removed one does not count."""
     root = plant(
         {
             "/run/reboot-required": "*** System restart required ***\n",
@@ -249,7 +249,7 @@ def test_a_restart_is_due(call, plant):
 
 
 def test_no_restart_is_due(call, plant):
-    """A container has no kernels; a distribution may have removed the running one's modules."""
+    """No restart is due in a container, which has no kernels; the modules of the running kernel may be missing."""
     bare = plant({"/proc/sys/kernel/osrelease": "6.12.1-arch\n"})
     expected = {"asked": False, "packages": [], "running": "6.12.1-arch", "kernels": []}
     assert call("kernel.reboot_required", root=bare) == expected
@@ -262,7 +262,7 @@ ARC = "9 1 0x01 2 3 4 5\nname type data\nhits 4 900\nmisses 4 100\nc_min 4 1\nc_
 
 
 def test_zfs(call, plant):
-    """Pools are the folders that have a state."""
+    """Each folder of ZFS that has a state is a pool."""
     files = {"arcstats": ARC, "dbgmsg": "x", "tank/state": "DEGRADED\n", "back up/state": "ONLINE\n", "old/io": "1\n"}
     root = plant({f"/proc/spl/kstat/zfs/{name}": text for name, text in files.items()})
     assert call("kernel.zfs", root=root) == {
@@ -298,7 +298,7 @@ CALLS = ["pressure", "vmstat", "files", "conntrack", "sockets", "listeners", "se
 
 @pytest.mark.parametrize("name", CALLS)
 def test_a_host_without_it(failure, plant, name):
-    """Missing files are `unsupported`, with a sentence."""
+    """Missing files make a call unsupported, with a sentence."""
     code, text = failure(f"kernel.{name}", root=plant({"/nothing": ""}))
     assert code == "unsupported"
     assert "this host" in text or "does not exist" in text
@@ -330,7 +330,7 @@ def test_the_policy_may_take_it_away():
 
 
 def test_the_real_machine(call):
-    """The same calls on the machine that runs this test give figures that can be."""
+    """Calls on the machine that runs this test give possible figures."""
     files, sockets = call("kernel.files"), call("kernel.sockets")
     assert 0 < files["open"] <= files["most"]
     assert sockets["used"] > 0

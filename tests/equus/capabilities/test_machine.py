@@ -25,7 +25,7 @@ HugePages_Total:       0
 
 
 def test_memory_counts_what_is_not_available_as_used(call, plant):
-    """Page cache is no use; all figures are bytes."""
+    """Memory that is not available counts as used, page cache does not, and all figures are bytes."""
     assert call("mem", root=plant({"/proc/meminfo": MEMINFO})) == {
         "total_bytes": 24683656 * 1024,
         "available_bytes": 24360388 * 1024,
@@ -71,7 +71,7 @@ def test_load(call, plant):
 
 
 def test_uptime(call, plant):
-    """The start of the machine follows from the uptime."""
+    """The start of the machine is computed from its uptime."""
     before = time.time()
     answer = call("uptime", root=plant({"/proc/uptime": "551.23 1024.61\n"}))
     assert answer["seconds"] == 551.23
@@ -120,14 +120,14 @@ def test_users_of_logind(call, plant):
     "name", ["mem", "swap", "load", "uptime", "users", "raid", "mail_queue", "cpu", "disk_io", "net_io"]
 )
 def test_a_host_without_the_facility_says_so(failure, plant, name):
-    """Missing files are `unsupported`, with a sentence that names what is missing."""
+    """Missing files make a call unsupported, with a sentence."""
     code, text = failure(name, root=plant({"/nothing": ""}))
     assert code == "unsupported"
     assert "this host" in text
 
 
 def test_the_real_machine(call):
-    """The same calls on the machine that runs this test give figures that can be."""
+    """Calls on the machine that runs this test give possible figures."""
     memory, load, uptime = call("mem"), call("load"), call("uptime")
     assert 0 < memory["available_bytes"] <= memory["total_bytes"]
     assert load["cpus"] >= 1
@@ -139,10 +139,10 @@ def test_the_real_machine(call):
 
 
 def test_the_kernel_fills_less_than_our_structure():
-    """struct timex is 208 bytes on 64-bit Linux; a smaller one of ours would be overrun."""
+    """The agent's struct timex has at least the 208 bytes of 64-bit Linux, because the kernel fills so many."""
     assert struct.calcsize("P") != 8 or machine.ctypes.sizeof(machine._Timex) >= 208
 
 
 def test_too_many_arguments(failure):
-    """A call says how many it takes."""
+    """A call refuses too many arguments, and says how many it takes."""
     assert failure("mem", 1) == ("bad-arguments", "host.mem takes 0 arguments (), not 1")

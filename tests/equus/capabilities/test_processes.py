@@ -34,7 +34,7 @@ def tree(plant) -> str:
 
 @pytest.mark.adversary(44)
 def test_a_name_may_hold_anything(plant):
-    """Brackets, blanks and line ends in a name do not shift the fields."""
+    """Brackets, blanks and line ends in the name of a process do not shift the fields."""
     for name in ("sh", "; rm -rf /", "a) S 1 (b", "line\nbreak", "", ")"):
         process = parse_stat(stat_of(7, name))
         assert (process.pid, process.name, process.state, process.threads) == (7, name, "S", 3)
@@ -42,7 +42,7 @@ def test_a_name_may_hold_anything(plant):
 
 
 def test_all_processes(call, plant):
-    """Counts by state; the largest first, at most as many as asked for."""
+    """All processes are counted by state, and the largest are listed first, as many as asked for."""
     answer = call("procs", {"limit": 2}, root=tree(plant))
     assert (answer["count"], answer["threads"]) == (4, 12)
     assert answer["by_state"] == {"R": 1, "S": 1, "D": 1, "Z": 1, "T": 0, "I": 0}
@@ -53,7 +53,7 @@ def test_all_processes(call, plant):
 
 @pytest.mark.parametrize(("number", "limit"), [(260, 200), (23, 20), (5, 0), (0, 20)])
 def test_sums_are_made_over_all_that_match(call, plant, number, limit):
-    """The list is of the largest only; memory, processor time and the youngest are of all (F22)."""
+    """The list has the largest processes only, and memory, processor time and the youngest are those of all (F22)."""
     files = {"/proc/uptime": "5000.0 1.0\n", "/proc/9000/stat": stat_of(9000, "other", resident=7)}
     for pid in range(1, number + 1):
         files[f"/proc/{pid}/stat"] = stat_of(pid, "web", resident=pid, started=100 + 100 * (pid == 1) * 3000)
@@ -80,7 +80,7 @@ def test_sums_are_made_over_all_that_match(call, plant, number, limit):
     ],
 )
 def test_filters(call, plant, filters, pids):
-    """Names are exact; filters add up."""
+    """A filter compares names exactly, and several filters must all hold."""
     answer = call("procs", filters, root=tree(plant))
     assert {one["pid"] for one in answer["list"]} == pids
     assert answer["count"] == len(pids)
@@ -95,7 +95,7 @@ def test_command_lines_need_a_grant(call, failure, plant):
 
 
 def test_a_user_that_does_not_exist(failure, plant):
-    """Zero processes would be the wrong answer to a misspelt name."""
+    """An unknown user is reported as not found, since zero processes would be a wrong answer to a misspelt name."""
     assert failure("procs", {"user": "no-such-user"}, root=tree(plant)) == (
         "not-found",
         "this host has no user no-such-user",
@@ -130,7 +130,7 @@ unused devices: <none>
 
 
 def test_mdstat():
-    """Levels, members, failures, rebuilds, and arrays that did not start."""
+    """mdstat is read with levels, members, failures, rebuilds, and arrays that did not start."""
     md1, md0, md127 = parse_mdstat(MDSTAT)
     assert md1 == {
         "name": "md1",
@@ -185,7 +185,7 @@ def test_a_line_that_is_no_array_takes_the_details_below_it():
 
 @pytest.mark.parametrize("kind", ["imsm", "ddf"])
 def test_containers_are_marked_and_their_member_arrays_are_not(kind):
-    """Firmware RAID of Intel and DDF: the container is never active, its members are arrays as others (F15)."""
+    """A container of firmware RAID is marked and never active, and its members are arrays as others (F15)."""
     text = f"""md126 : active raid1 sda[1] sdb[0]
       976759808 blocks super external:/md127/0 [2/2] [UU]
 

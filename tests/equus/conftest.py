@@ -273,7 +273,7 @@ def lua(text):
 
 @pytest.fixture
 def folder(tmp_path):
-    """A folder of two checks and a library."""
+    """Write a folder with two checks and a library, and return it."""
     folder = tmp_path / "checks"
     (folder / "lib").mkdir(parents=True)
     (folder / "load.lua").write_text(lua("load"))

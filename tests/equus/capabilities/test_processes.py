@@ -203,12 +203,12 @@ md127 : inactive sdb[1](S) sda[0](S)
 
 
 def test_mdstat_without_arrays(call, plant):
-    """A kernel that could, and has none."""
+    """A kernel with RAID and no array gives an empty list."""
     assert call("raid", root=plant({"/proc/mdstat": "Personalities : [raid1]\nunused devices: <none>\n"})) == []
 
 
 def test_postfix(call, plant):
-    """Queues are hashed over folders; every file is a message."""
+    """Each file below the queues of Postfix is a message, also in hashed folders."""
     spool = "/var/spool/postfix"
     files = {f"{spool}/deferred/{name[0]}/{name}": "" for name in ("A1", "A2", "B1")}
     root = plant({**files, f"{spool}/active/C1": "", f"{spool}/maildrop/D1": ""})
@@ -224,13 +224,13 @@ def test_postfix(call, plant):
 
 
 def test_exim(call, plant):
-    """Two files are one message."""
+    """Two files of Exim are one message."""
     root = plant({f"/var/spool/exim4/input/{name}": "" for name in ("1a-H", "1a-D", "x/2b-H", "x/2b-D")})
     assert call("mail_queue", root=root)["queued"] == 2
 
 
 def test_a_queue_is_not_counted_for_ever(call, plant, monkeypatch):
-    """Above the cap the answer says that there is more."""
+    """A queue is counted up to a cap, above which the answer says that there is more."""
     monkeypatch.setattr("equus.capabilities.mail_queue.MOST_COUNTED", 3)
     root = plant({f"/var/spool/postfix/deferred/{number}": "" for number in range(5)})
     answer = call("mail_queue", root=root)

@@ -12,7 +12,7 @@ from equus.processes.spawn import close_spawner
 
 @pytest.fixture(autouse=True, scope="module")
 def _no_spawner_left():
-    """The process that forks programs ends with these tests."""
+    """End the process that forks programs after these tests."""
     yield
     close_spawner()
 
@@ -34,7 +34,7 @@ DEVICE = '[programs.tool.slots.device]\ntype = "path"\npaths = ["/dev"]\n'
 
 
 def test_text(call, named):
-    """The result has both outputs, and the exit status, which is no failure."""
+    """The answer has the text of both outputs and the exit status, which is no failure."""
     policy = named('echo "of $2: ü"; echo trouble >&2; exit 64', DEVICE, ', "--all", "{device}"')
     answer = call("program", {"name": "tool", "args": {"device": "/dev/sda"}}, policy=policy)
     assert answer.pop("seconds") > 0
@@ -63,7 +63,7 @@ def test_json(call, named):
     ],
 )
 def test_what_is_no_json(failure, named, script, text):
-    """The sentence has the beginning of it, or what the program complains of."""
+    """Output that is no JSON fails, and the text has its beginning or the program's error output."""
     expected = ("protocol", f"the output of program tool is not JSON {text}")
     assert failure("program", {"name": "tool", "json": True}, policy=named(script)) == expected
 
@@ -80,7 +80,7 @@ def test_what_is_no_json(failure, named, script, text):
     ],
 )  # fmt: skip
 def test_output_that_is_not_whole(failure, named, script, code, text, as_json):
-    """No part of it is an answer: 10 MB, a flood of complaints, a byte too many, a program that was killed."""
+    """Output that is not whole fails: 10 MB, endless error output, a byte too many, a program that was killed."""
     assert failure("program", {"name": "tool", "json": as_json}, policy=named(script)) == (code, text)
 
 
@@ -99,7 +99,7 @@ def test_the_limit(call, failure, named):
     ("asked", "policys", "said"), [(0.2, "30s", "0.2 s"), (20, "200ms", "0.2 s"), (None, "0.3s", "0.3 s")]
 )
 def test_a_program_that_hangs(failure, named, asked, policys, said):
-    """The shorter time counts, and a child that holds the output open does not lengthen it."""
+    """The shorter of both time limits counts, and a child that holds the output open does not lengthen it."""
     policy = named("sleep 300 & trap '' TERM; while :; do sleep 0.05; done", f'timeout = "{policys}"\n')
     arguments = {"name": "tool"} | ({} if asked is None else {"timeout": asked})
     assert failure("program", arguments, policy=policy) == ("timeout", f"program tool timed out after {said}")
@@ -113,7 +113,7 @@ def test_a_run_that_has_no_time_left(failure, named):
 @pytest.mark.adversary(41)
 @pytest.mark.parametrize("value", ["-x", "/etc/passwd", "/dev/../etc/passwd", "/dev/a\nb", "x" * 100_000, 5, [1]])
 def test_slots_take_only_what_their_type_says(failure, named, value):
-    """Options, other files and a line end are refused before anything runs."""
+    """A slot refuses options, other files and line ends before anything runs."""
     policy = named("echo ran", DEVICE, ', "{device}"')
     code, text = failure("program", {"name": "tool", "args": {"device": value}}, policy=policy)
     assert code == "bad-arguments"

@@ -14,7 +14,7 @@ SEES_ALL = Policy.parse(b'[caps.systemd]\nunits = ["*"]\n', None)
 
 @pytest.fixture(autouse=True, scope="module")
 def _no_spawner_left():
-    """The process that forks programs ends with these tests."""
+    """End the process that forks programs after these tests."""
     yield
     close_spawner()
 
@@ -49,7 +49,7 @@ END"""
 
 
 def test_a_unit(call, script, plant, monkeypatch):
-    """Properties under our names; what systemd does not keep is absent."""
+    """A unit has its properties under names of this call, without those that systemd does not keep."""
     monkeypatch.setattr(systemd, "SYSTEMCTL", script(SHOW))
     before = time.time()
     answer = call("systemd", "nginx", policy=SEES_ALL, root=plant({"/proc/uptime": "65.0 1.0\n"}))
@@ -68,7 +68,7 @@ def test_a_unit(call, script, plant, monkeypatch):
 
 
 def test_a_unit_that_does_not_exist(failure, script, monkeypatch):
-    """systemctl shows something even then."""
+    """A unit that does not exist is reported as not found, although systemctl prints properties for it."""
     monkeypatch.setattr(systemd, "SYSTEMCTL", script("echo LoadState=not-found"))
     expected = ("not-found", "this host has no unit nginy.service")
     assert failure("systemd", "nginy.service", policy=SEES_ALL) == expected
@@ -84,7 +84,7 @@ def test_what_is_no_unit(failure, unit):
     "unit", ["-.mount", "-.slice", r"\x2esnapshots.mount", r"dev-disk-by\x2duuid-1.device", "_x.service", ":0.service"]
 )
 def test_units_that_begin_with_another_character(call, script, monkeypatch, unit):
-    """The names of mounts are made of paths: that of / is a hyphen (F76)."""
+    """A unit may begin with another character, as mounts do: that of `/` is a hyphen (F76)."""
     monkeypatch.setattr(systemd, "SYSTEMCTL", script('echo LoadState=loaded; echo "Description=$4"'))
     answer = call("systemd", unit, policy=SEES_ALL)
     assert (answer["unit"], answer["load_state"], answer["description"]) == (unit, "loaded", unit)
@@ -102,7 +102,7 @@ def test_units_need_a_grant(failure, call, script, monkeypatch):
 
 
 def test_services_that_run(call, script, monkeypatch):
-    """The services that the policy lets checks see are listed by name."""
+    """Running services are listed by name, as far as the policy grants them."""
     listed = "nginx.service loaded active running Web\nssh.service loaded active running OpenBSD\n"
     text = f"""[ "$*" = "list-units --type=service --state=running --plain --no-legend --full" ] && printf '{listed}'"""
     monkeypatch.setattr(systemd, "SYSTEMCTL", script(text))
@@ -165,7 +165,9 @@ def test_a_nagios_plugin(call, script):
 
 
 def test_an_agent_plugin(call, script):
-    """Cloudkick's and Rackspace's text is read as well; its status line wins over the exit status."""
+    """Text of an agent plugin of Cloudkick or Rackspace is read, and its status line counts before the exit
+    status 0.
+    """
     path = script("echo 'status err it is down'; echo 'metric requests counter 12'; echo 'metric state string down'")
     answer = call("plugin", "check_it", policy=granting(path))
     assert (answer["status"], answer["summary"], answer["exit_status"]) == ("critical", "it is down", 0)
@@ -191,14 +193,14 @@ def test_an_agent_plugin(call, script):
     ],
 )
 def test_plugins_that_say_little(call, script, text, status, summary):
-    """There is a summary in any case, and only 0 to 2 are states."""
+    """A plugin that says little has a summary in any case, and only exit statuses 0 to 2 are states."""
     answer = call("plugin", "check_it", policy=granting(script(text)))
     assert (answer["status"], answer["summary"]) == (status, summary)
 
 
 @pytest.mark.parametrize(("timeout", "said"), [("200ms", "0.2 s"), ("0.35s", "0.35 s"), ("1s", "1 s")])
 def test_a_plugin_that_hangs(failure, script, timeout, said):
-    """The time is the one that was set, even if ending the program takes longer (F77)."""
+    """A plugin that hangs ends at the time that was set, even if ending the program takes longer (F77)."""
     policy = granting(script("trap '' TERM; while :; do sleep 0.05; done"), f'timeout = "{timeout}"\n')
     code, text = failure("plugin", "check_it", policy=policy)
     assert (code, text) == ("timeout", f"plugin check_it timed out after {said}")
@@ -244,13 +246,13 @@ def test_a_figure_at_the_cut(call, script, tmp_path, before, end, kept, total):
 
 
 def test_figures_beyond_the_most_are_counted(call, script):
-    """A thousand are read (F21)."""
+    """The first thousand figures are read, and all are counted (F21)."""
     answer = call("plugin", "check_it", policy=granting(script("echo 'OK |'; seq -f 'm%g=1' 1200 | sed '1s/^/|/'")))
     assert (len(answer["metrics"]), answer["metrics_total"], answer["truncated"]) == (1000, 1200, False)
 
 
 def test_a_plugin_that_writes_too_much(call, script):
-    """64 KiB are read, and the answer says that there was more."""
+    """Output above 64 KiB is cut, and `truncated` says so."""
     path = script(
         "echo first; i=0; while [ $i -lt 3000 ]; do echo xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; i=$((i+1)); done"
     )
@@ -260,7 +262,7 @@ def test_a_plugin_that_writes_too_much(call, script):
 
 
 def test_nothing_of_the_agents_environment_reaches_a_plugin(call, script, monkeypatch):
-    """A token in the agent's environment stays there."""
+    """A plugin does not see a token in the agent's environment."""
     monkeypatch.setenv("EQUUS_JOIN", "secret")
     answer = call("plugin", "check_it", policy=granting(script("env | tr '\\n' ' '")))
     assert "secret" not in answer["summary"]
@@ -270,7 +272,7 @@ def test_nothing_of_the_agents_environment_reaches_a_plugin(call, script, monkey
 @pytest.mark.adversary(41)
 @pytest.mark.parametrize("value", ["-x", "a\nb", "101", "-5", "$(id)", "", "x" * 1_000_000, None, [1]])
 def test_slots_take_only_what_their_type_says(failure, script, value):
-    """Options, line ends and a megabyte are refused before anything runs."""
+    """A slot refuses options, line ends and a megabyte before anything runs."""
     policy = granting(script("echo ran"), '[plugins.check_it.slots.warn]\ntype = "percent"\n', ', "{warn}"')
     assert failure("plugin", "check_it", {"warn": value}, policy=policy)[0] == "bad-arguments"
 

@@ -37,7 +37,7 @@ def test_the_first_call_waits_and_later_ones_do_not():
 
 
 def test_the_newest_reading_that_is_old_enough_counts():
-    """A short window is not stretched to the oldest reading."""
+    """The newest reading that is old enough is used, so that a short window is not stretched to the oldest one."""
     clock = Clock()
     sampler = sampler_of(clock)
     for _ in range(10):
@@ -67,7 +67,7 @@ def test_a_window_is_never_empty_and_waits_are_bounded(calls, patience):
 
 
 def test_checks_share_readings_but_calls_do_not():
-    """Keys are kept apart."""
+    """Readings are shared under one key, and those of other keys are kept apart."""
     clock = Clock()
     sampler = sampler_of(clock)
     sampler.over("x", lambda: 1, 1.0, 10.0)
@@ -82,7 +82,7 @@ def seconds_of(**spent: float) -> dict[str, float]:
 
 
 def test_shares_add_up_without_guest():
-    """Guest time is inside user time; iowait and idle are not busy."""
+    """Shares add up with guest time inside of user time, and iowait and idle are not busy."""
     found = shares(seconds_of(), seconds_of(user=30.0, system=10.0, idle=50.0, iowait=10.0, guest=30.0))
     assert found["busy_percent"] == 40.0
     assert found["user_percent"] == 30.0
@@ -90,7 +90,7 @@ def test_shares_add_up_without_guest():
 
 
 def test_iowait_that_runs_backwards_counts_as_nothing():
-    """The kernel lets it; no share is negative."""
+    """An iowait that runs backwards, which the kernel allows, counts as 0."""
     found = shares(seconds_of(iowait=5.0), seconds_of(iowait=4.0, user=1.0))
     assert (found["iowait_percent"], found["user_percent"]) == (0.0, 100.0)
 
@@ -141,7 +141,7 @@ def test_a_window_out_of_range(failure, seconds):
 
 
 def test_a_run_without_time_left(failure):
-    """The deadline of the run wins over the window."""
+    """The deadline of the run counts before the window, so that a run without time left is a timeout."""
     assert failure("cpu", 1, seconds=-1)[0] == "timeout"
 
 
@@ -195,7 +195,7 @@ NET_DEV = """Inter-|   Receive |  Transmit
 
 
 def test_net_io(call, plant, tmp_path):
-    """Counters, rates and what /sys says of the link; a counter that was reset counts from nothing."""
+    """An interface has counters, rates and properties of its link, and a counter that was reset counts from 0."""
     clock = Clock()
     link = {"flags": "0x1003\n", "carrier": "1\n", "speed": "1000\n", "mtu": "1500\n", "address": "02:00:00:00:00:01\n"}
     root = plant({"/proc/net/dev": NET_DEV, **{f"/sys/class/net/eth0/{name}": text for name, text in link.items()}})

@@ -21,7 +21,7 @@ PLAIN = st.recursive(
 
 
 def test_names_and_calls_are_the_same():
-    """The linter judges by names, the broker performs calls."""
+    """Names and capabilities of the linter's list are those of the broker's calls."""
     assert {name: call.capability for name, call in CALLS.items()} == CAPABILITY_OF
 
 
@@ -56,6 +56,6 @@ def test_no_arguments_break_a_call(call, name, args):
 
 @pytest.mark.parametrize("name", ["tcp", "udp", "unix", "icmp", "tls", "http", "dns", "procs", "program", "journal"])
 def test_calls_with_named_arguments_take_one_table(failure, name):
-    """A list or a text in its place is refused; so is a second argument."""
+    """A call with named arguments refuses a list or a text in the place of the table, and a second argument."""
     for args in (("x",), ([1],), ({}, {})):
         assert failure(name, *args)[0] == "bad-arguments"

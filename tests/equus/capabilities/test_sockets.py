@@ -14,7 +14,7 @@ from equus.policy.policy import Policy
 
 
 def test_tcp_only_connects_when_nothing_is_asked(call, serve):
-    """No byte is read, so a silent server is fine."""
+    """A call that asks for nothing connects and reads no byte, so that a silent server is fine."""
     port = serve(lambda connection: connection.recv(1))
     answer = call("tcp", {"host": "localhost", "port": port})
     assert (answer["address"] in ("127.0.0.1", "::1"), answer["received"], answer["closed"]) == (True, "", False)
@@ -23,7 +23,7 @@ def test_tcp_only_connects_when_nothing_is_asked(call, serve):
 
 
 def test_tcp_sends_and_reads_until_what_is_expected(call, serve):
-    """The rest need not come, and the connection may stay open."""
+    """A call sends its text and reads until the expected one, without waiting for the rest or the end."""
 
     def talk(connection: socket.socket) -> None:
         assert connection.recv(100) == b"ping\n"
@@ -65,7 +65,7 @@ def test_bytes_travel_as_hexadecimal_digits(call, serve):
 
 
 def test_a_server_that_never_stops(call, serve):
-    """The limit ends it."""
+    """A server that never stops is cut at the limit."""
 
     def flood(connection: socket.socket) -> None:
         while True:
@@ -76,7 +76,7 @@ def test_a_server_that_never_stops(call, serve):
 
 
 def test_a_server_that_drips(call, serve):
-    """One time limit for all of it: a byte now and then does not keep a call alive."""
+    """One time limit counts for the whole call, even if the server sends a byte now and then."""
 
     def drip(connection: socket.socket) -> None:
         while True:
@@ -125,7 +125,7 @@ def test_nobody_listens(failure, closed_port):
 )
 @pytest.mark.parametrize("name", ["tcp", "udp", "tls", "icmp"])
 def test_the_policy_judges_the_address(failure, name, host):
-    """Loopback is granted, nothing else; IPv4 inside IPv6 is IPv4."""
+    """The policy grants loopback alone by default, and IPv4 inside of IPv6 is judged as IPv4."""
     fields = (
         {"host": host} if name == "icmp" else {"host": host, "port": 80, **({"send": "x"} if name == "udp" else {})}
     )
@@ -134,7 +134,7 @@ def test_the_policy_judges_the_address(failure, name, host):
 
 @pytest.mark.adversary(40)
 def test_metadata_addresses_are_denied_whatever_is_granted(failure):
-    """The whole Internet does not include them."""
+    """Metadata addresses are denied, even where all addresses are granted."""
     everything = Policy.parse(b'[caps.tcp]\nnetworks = [{ cidr = "0.0.0.0/0" }, { cidr = "::/0" }]\n', None)
     for host in ("169.254.169.254", "::ffff:a9fe:a9fe", "fe80::1"):
         assert failure("tcp", {"host": host, "port": 80}, policy=everything)[0] == "denied"
@@ -145,7 +145,9 @@ NAMED = Policy.parse(b'[caps.tcp]\nnames = ["*.example"]\n', None)  # beside loo
 
 @pytest.mark.parametrize("found", ["169.254.169.254", "168.63.129.16", "10.20.30.40", "fd00:ec2::254", "2001:db8::7"])
 def test_a_name_is_judged_by_where_it_leads(failure, monkeypatch, found):
-    """DNS that answers with an address inside gains nothing, and the refusal tells no address (F41)."""
+    """A name is judged by its address, so that a wrong answer of DNS gains nothing, and no refusal shows the address
+    (F41).
+    """
     answers = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (found, 0))]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *args, **kwargs: answers)
     code, text = failure("tcp", {"host": "innocent.example", "port": 80}, policy=NAMED)
@@ -166,7 +168,7 @@ NAMING = {
 
 @pytest.fixture
 def asked(monkeypatch):
-    """The names that the system's resolver was asked for; each is at an address that no policy here grants."""
+    """Return the names that the system's resolver is asked for; each is at an address that no policy here grants."""
     names = []
 
     def answer(host: str, *args: object, **kwargs: object) -> list:
@@ -195,7 +197,7 @@ def asked(monkeypatch):
     ],
 )
 def test_names_are_looked_up_only_where_an_answer_could_be_granted(failure, asked, call_name, settings, host, is_asked):
-    """The question itself leaves the host; and what it found is in no refusal (F41)."""
+    """A name is looked up only where an answer could be granted, because the question itself leaves the host (F41)."""
     granted = Policy.parse(f"[caps.{call_name}]\n{settings}\n".encode(), None)
     code, text = failure(call_name, NAMING[call_name](host), policy=granted)
     assert (code, bool(asked)) == ("denied", is_asked)
@@ -204,7 +206,7 @@ def test_names_are_looked_up_only_where_an_answer_could_be_granted(failure, aske
 
 
 def test_a_redirect_is_looked_up_by_the_same_rule(call, failure, serve, asked):
-    """A server on loopback sends the agent to a name that would carry something out (F41)."""
+    """A redirect to a name that may not be looked up is denied without a question to DNS (F41)."""
 
     def away(connection: socket.socket) -> None:
         connection.recv(4096)
@@ -229,7 +231,7 @@ def test_a_redirect_is_looked_up_by_the_same_rule(call, failure, serve, asked):
     ],
 )
 def test_names_of_this_host_need_no_name_server(call, failure, serve, plant, asked, hosts, host, reached):
-    """The host's own file is read where no server may be asked (F41)."""
+    """A name in the host's own file is reached without a question to DNS (F41)."""
     port = serve(lambda connection: connection.recv(1))
     where = {"root": plant({"/etc/hosts": hosts} if hosts else {"/etc/other": ""})}
     if reached:
@@ -240,7 +242,7 @@ def test_names_of_this_host_need_no_name_server(call, failure, serve, plant, ask
 
 
 def test_a_kept_connection_that_is_no_longer_granted_tells_no_address(call, serve, monkeypatch):
-    """The policy may change between two calls of a run (F41)."""
+    """A kept connection that the policy no longer grants fails without its address in the text (F41)."""
     answers = [(socket.AF_INET, 1, 6, "", ("127.0.0.1", 0))]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *args, **kwargs: answers)
     kept, port = KeptConnections(), serve(lambda connection: connection.recv(1))
@@ -253,7 +255,7 @@ def test_a_kept_connection_that_is_no_longer_granted_tells_no_address(call, serv
 
 @pytest.mark.adversary(40)
 def test_the_connection_goes_to_the_address_that_was_judged(call, serve, monkeypatch):
-    """The name is looked up once: a second answer has no effect."""
+    """A name is looked up once, and the connection goes to the address that was judged."""
     asked = []
 
     def changing(host: str, *args: object, **kwargs: object) -> list:
@@ -268,7 +270,7 @@ def test_the_connection_goes_to_the_address_that_was_judged(call, serve, monkeyp
 
 
 def test_only_the_allowed_of_several_addresses_are_tried(call, serve, monkeypatch):
-    """A denied address first in the list is passed over."""
+    """Denied addresses of a name are passed over, and an allowed one is tried."""
     answers = [(socket.AF_INET, 1, 6, "", (address, 0)) for address in ("192.0.2.1", "127.0.0.1")]
     port = serve(lambda connection: connection.recv(1))
     monkeypatch.setattr(socket, "getaddrinfo", lambda *args, **kwargs: answers)
@@ -306,14 +308,14 @@ def test_ports_are_part_of_the_grant(failure, call, serve):
     ],
 )
 def test_arguments_are_checked(failure, change, word):
-    """The refusal names the argument."""
+    """A wrong argument is refused, and the text names it."""
     code, text = failure("tcp", {"host": "127.0.0.1", "port": 1, **change})
     assert code == "bad-arguments"
     assert word in text
 
 
 def test_udp(call, failure, policy):
-    """One datagram out, one back; a stranger's datagram is not taken for the answer."""
+    """A datagram is sent and the answer read, and one of another sender is not taken for it."""
     with (
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server,
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger,
@@ -383,7 +385,9 @@ def test_a_granted_socket_may_be_reached_over_a_link_of_root(call, two_sockets):
 
 @pytest.mark.parametrize("spoil", ["owner of the link", "folder of the link", "loop"])
 def test_a_granted_socket_is_reached_over_no_other_link(failure, two_sockets, belongs, spoil):
-    """A program that owns its folder could lead the agent to the socket of another program (F47)."""
+    """A granted socket that is a link of another owner is denied, because it could lead to another program's socket
+    (F47).
+    """
     folder, policy = two_sockets
     os.unlink(folder / "app" / "s")
     os.symlink("s" if spoil == "loop" else folder / "other", folder / "app" / "s")
@@ -456,7 +460,7 @@ class EchoSocket:
 
 
 def test_ping_counts_what_comes_back(call, monkeypatch):
-    """Answers to others are passed over; loss is in percent."""
+    """Answers to the right sequence numbers count, and the loss is in percent."""
     monkeypatch.setattr(icmp, "_ping_socket", lambda endpoint: EchoSocket({1, 3}))
     answer = call("icmp", {"host": "127.0.0.1", "count": 4, "interval": 0.05})
     assert (answer["sent"], answer["received"], answer["lost_percent"]) == (4, 2, 50.0)
@@ -471,7 +475,7 @@ def test_ping_without_any_answer_has_no_times(call, monkeypatch):
 
 
 def test_ping_where_the_kernel_forbids_it(monkeypatch):
-    """The sentence says which setting it is."""
+    """Where the kernel forbids a ping, the text names the setting to change."""
 
     def forbidden(*args: object) -> None:
         raise PermissionError

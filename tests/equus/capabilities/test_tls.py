@@ -53,7 +53,7 @@ def tls_server(path: str, before=lambda connection: None):
 
 
 def test_a_certificate_that_nobody_trusts_is_still_described(call, serve, tmp_path):
-    """The verdict stands beside the certificate."""
+    """A certificate that is not trusted is described, with the reason beside it."""
     _, path = certificate(tmp_path)
     answer = call("tls", {"host": "127.0.0.1", "port": serve(tls_server(path)), "server_name": "service.example"})
     assert (answer["verified"], answer["verify_error"], answer["version"]) == (
@@ -78,7 +78,7 @@ def test_a_certificate_that_nobody_trusts_is_still_described(call, serve, tmp_pa
 
 
 def test_a_certificate_of_a_given_authority_is_verified(call, serve, tmp_path):
-    """`ca` replaces the system's authorities."""
+    """With `ca` a certificate is verified against this authority, instead of the system's."""
     text, path = certificate(tmp_path)
     fields = {"host": "127.0.0.1", "port": serve(tls_server(path)), "server_name": "service.example", "ca": text}
     answer = call("tls", fields)
@@ -100,7 +100,7 @@ def test_verdicts(call, serve, tmp_path, days, name, error):
 
 
 def signed(name: str, days: float, by=None, names=(), is_authority: bool = True):
-    """A certificate and its key; `by` is the (certificate, key) that signs it, or None for itself."""
+    """Return a certificate and its key; `by` is the (certificate, key) that signs it, or None for itself."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject, now = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]), datetime.datetime.now(datetime.UTC)
     issuer, signer = (by[0].subject, by[1]) if by else (subject, key)

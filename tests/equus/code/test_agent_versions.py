@@ -61,7 +61,9 @@ def wheel(version, **changes):
 
 
 def test_the_metadata_is_read_again_after_an_installation_alone(tmp_path, monkeypatch):
-    """An agent asks with each set of checks, and nearly always nothing was installed meanwhile. "0" may pass."""
+    """The installed version is read again only after an installation, because an agent asks with each check set. "0"
+    may pass.
+    """
     read = []
     monkeypatch.setattr(launcher, "version", lambda name: read.append(name) or metadata.version(name))
     monkeypatch.setattr(launcher, "_read_at", ((), "0"))
@@ -140,7 +142,7 @@ def test_what_is_not_unpacked(tmp_path, name, content, why):
 
 
 def test_an_archive_that_grows(tmp_path, monkeypatch):
-    """A bomb is judged by what it says it will be; one that lies is cut."""
+    """An archive is refused if it says that it unpacks to too much, and cut if it lies."""
     monkeypatch.setattr(agent_versions, "MAX_UNPACKED", 1_000)
     wheels = {NAME.format("0.2.0"): zipped({"a.py": b"0" * 1_000})}
     AgentVersions(tmp_path).install("0.2.0", wheels)
@@ -153,7 +155,9 @@ def test_an_archive_that_grows(tmp_path, monkeypatch):
 
 
 def test_what_is_known_of_upgrades(tmp_path):
-    """Proven, given up, started and come up; older folders go; what can't be read is nothing."""
+    """The state of upgrades has the proven and the failed version and the starts; older folders go, and a damaged file
+    is empty.
+    """
     versions = AgentVersions(tmp_path)
     assert versions.state() == UpgradeState()
     for version in ("0.2.0", "0.3.0"):
@@ -209,7 +213,7 @@ def test_a_proven_version_that_does_not_come_up(tmp_path, monkeypatch, capsys):
 
 
 def test_what_is_known_cannot_be_read(tmp_path, monkeypatch, capsys):
-    """The installed version runs, and nothing is written over what is proven or has failed."""
+    """If the state of upgrades cannot be read, the installed version runs, and nothing is written over the state."""
     versions, became = AgentVersions(tmp_path), []
     versions.install("99.0", {NAME.format("99.0"): zipped({})})
     versions.confirm("99.0")
@@ -271,7 +275,7 @@ def test_off_unless_the_policy_allows_it(tmp_path):
 
 @pytest.mark.parametrize("version", ["0.1.0", "0.0.9", "weird"])
 def test_what_is_not_newer_is_passed_over(tmp_path, version):
-    """A manifest says for ever which version it brought; older ones are no way back."""
+    """A version that is not newer is passed over, because a manifest keeps naming the version that it brought."""
     assert considered(tmp_path, version) == ([], None)
 
 
@@ -297,7 +301,7 @@ def test_wheels_that_are_no_good(tmp_path):
 
 
 def test_a_frozen_host_takes_no_newer_set(memory_agent, tmp_path):
-    """pushed_code = "frozen": the set that is held stays, and Helen is told why."""
+    """A policy with pushed_code = "frozen" refuses a newer set with the reason, and the default does not."""
     made = memory_agent()
     made.policy.current = Policy.parse(b'pushed_code = "frozen"\n', "p.toml")
     assert 'p.toml says pushed_code = "frozen"' in made.policy.current.newer_set_refusal()
@@ -425,7 +429,7 @@ BAD = {
 @pytest.mark.integration
 @pytest.mark.parametrize(("changes", "why"), BAD.values(), ids=BAD)
 def test_a_bad_version_is_undone(agent, helen, tmp_path, changes, why):
-    """The agent before it runs again, says why, and does not try it once more."""
+    """A bad version is undone: the agent before it runs again, reports why, and does not try it once more."""
     helen.offer("0.2.0", wheel("0.2.0", **changes))
     process = agent()
     assert helen.next_agent()[0] == "0.1.0"
@@ -440,7 +444,7 @@ def test_a_bad_version_is_undone(agent, helen, tmp_path, changes, why):
 
 @pytest.mark.integration
 def test_a_version_that_hangs_is_undone_after_its_time(agent, helen, tmp_path):
-    """Sixty seconds, two here; one that is deaf to SIGTERM is killed."""
+    """A version that hangs is undone after the time for its trial, and killed if it ignores SIGTERM."""
     deaf = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\ntime.sleep(600)\n"
     AgentVersions(tmp_path / "state").install("0.2.0", {NAME.format("0.2.0"): wheel("0.2.0", main=deaf)})
     helen.offer("0.2.0", wheel("0.2.0", main=deaf))

@@ -17,7 +17,7 @@ KEY = Ed25519PrivateKey.from_private_bytes(b"k" * 32)
 
 
 class Ended(BaseException):
-    """The process ends here."""
+    """Stand in for the end of the process."""
 
 
 def held(version: int, *contents: bytes) -> HeldSet:
@@ -55,7 +55,7 @@ class Counting(atomic_write.Disk):
 
 @pytest.fixture
 def disk(monkeypatch):
-    """A function that has further writes counted."""
+    """Return a function that has further writes counted."""
 
     def count(end_at: int = 0) -> Counting:
         counting = Counting(end_at)
@@ -82,7 +82,7 @@ FILE, OBJECTS, CURRENT = ["sync", "rename"], ["folder objects"], ["sync", "renam
     ids=["one changed", "two changed", "twenty new", "signed again", "one less"],
 )
 def test_syncs_of_a_push(tmp_path, disk, first, second, expected):
-    """A sync for each new file, one for all their names, and two for the set; none for what was there."""
+    """A push syncs each new file, their names once, and the set twice, and nothing that was there before."""
     store = LibraryStore(tmp_path)
     store.save(held(1, *first))
     counting = disk()
@@ -104,7 +104,9 @@ def test_what_a_killed_process_has_made_becomes_durable(tmp_path, disk):
 @pytest.mark.parametrize("is_new_process", [False, True])
 @pytest.mark.parametrize("step", range(1, 9))
 def test_the_end_of_the_process_at_any_step(tmp_path, disk, step, is_new_process):
-    """A start finds the set before or the new one, whole; and the next push leaves two sets and no other file."""
+    """A start after an end at any step finds the set before or the new one, and the next push leaves two sets and no
+    other file.
+    """
     store = LibraryStore(tmp_path)
     store.save(held(1, b"a", b"b"))
     store.save(held(2, b"a", b"c"))
@@ -126,7 +128,7 @@ def test_the_end_of_the_process_at_any_step(tmp_path, disk, step, is_new_process
     "content", [b"", b"{", b"[]", b'{"files": 3}', b'{"files": {"a": 3}}', b'{"files": {"a": {}}}']
 )
 def test_a_damaged_set_takes_no_good_ones_place(tmp_path, content):
-    """The set before stays, and a new one is taken."""
+    """A damaged set is replaced by the one before, and a new one is stored."""
     store = LibraryStore(tmp_path)
     store.save(held(1, b"a"))
     store.save(held(2, b"b"))
@@ -157,7 +159,7 @@ def test_a_push_mends_a_damaged_file(tmp_path, content, is_shared):
 
 
 def test_a_push_after_files_were_removed(tmp_path):
-    """An operator has removed a file of the set that runs, then all: the next push stores a whole set."""
+    """A push after an operator removed files stores a whole set."""
     store = LibraryStore(tmp_path)
     store.save(held(1, b"a", b"b"))
     (tmp_path / "library" / "objects" / CodeFile.of(b"a").sha256).unlink()

@@ -30,7 +30,7 @@ SILENT = f"answers pings, and has not answered `manifest` or `fetch` for {ANSWER
 
 @pytest.fixture
 def agent(memory_agent):
-    """One that has pinned a root with an online key, and knows one Helen."""
+    """Return an agent that has pinned a root with an online key."""
     made = memory_agent()
     pem = ANNA.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     made.identities.pin(pem, roots.sign(roots.build(1, [ANNA.public_key()], 1, ONLINE.public_key()), [ANNA]))
@@ -66,7 +66,7 @@ class Helen:
         return delivery.attach(envelope, freshness.sign(word, ONLINE), [])
 
     def live(self, seconds, step=10.0):
-        """Time goes by in steps that are no stall: each timer of the connection is met."""
+        """Let time go by in steps that are no stall, so that each timer of the connection fires."""
         for _ in range(int(seconds / step)):
             self.agent.clock.advance(step)
             self.take(self.helen.say(m.Pong(1)))
@@ -78,7 +78,7 @@ def self_report(agent):
 
 
 def test_a_question_ends_and_can_be_asked_again(agent):
-    """30 s without an answer: the update is over, the trouble is told; a late answer does no harm (F43)."""
+    """A question ends after 30 s without an answer, the trouble is reported, and a late answer does no harm (F43)."""
     helen = Helen(agent, answers=False)
     assert (helen.asked, agent.updater.is_busy) == (1, True)
     helen.live(ANSWER_WITHIN - 10)
@@ -143,7 +143,7 @@ def again(agent, memory_agent, away=0.0, ahead=0.0):
      (0.0, 40 * HOUR, True)],
 )  # fmt: skip
 def test_a_start_makes_no_news_younger(agent, memory_agent, away, ahead, is_told):
-    """20 h without a word, and a start of the agent: the day goes on, also while it was off."""
+    """A start of the agent does not make a word of freshness younger, and the time while it was off counts."""
     agent.part(Helen(agent).helen)
     agent.clock.pump([TICK] * int(20 * HOUR / TICK))
     restarted = again(agent, memory_agent, away, ahead)
@@ -234,7 +234,9 @@ def test_every_other_helen_hears_of_it(agent):
 
 
 def test_no_silent_way_back_to_version_1(agent, memory_agent):
-    """A Helen that has spoken version 2 refuses it, or never says a word of it: told, after restarts too (F43)."""
+    """A Helen that has spoken version 2 and refuses it, or says no word of it, is reported, also after restarts
+    (F43).
+    """
     helen = Helen(agent)
     address = helen.helen.equus.helen
     helen.helen.say(m.Error("unsupported-protocol-version"))
@@ -265,7 +267,7 @@ def test_a_first_helen_of_version_1_is_no_downgrade(agent):
 
 
 def test_what_is_remembered_has_a_bound():
-    """64 Helens, the oldest goes; one that answers is forgotten; a damaged file of speakers is none."""
+    """Silent Helens are remembered up to a number, the oldest is dropped first, and one that answers is forgotten."""
     held = News(lambda: 0.0, lambda: 0.0)
     for number in range(MOST + 3):
         held.kept_back(f"h{number}", "is silent")

@@ -82,7 +82,7 @@ def test_the_first_contact_brings_the_whole_set(pinned, runner):
 
 
 def test_a_stop_in_the_middle(pinned, runner):
-    """A set that was not tried is not kept as bad: the next start takes the whole set, and all of it is active."""
+    """A set that was not tried before a stop is not kept as bad: the next push makes all of it active."""
     push = Push(pinned)
     runner.stopped = True
     push.push(FIRST, 1, first=EMPTY)
@@ -106,7 +106,7 @@ def test_a_push_fetches_only_what_is_new(pinned):
 
 
 def test_the_set_in_use_survives_a_restart_without_a_helen(pinned, memory_agent, runner):
-    """Checks run from disk; on the next connection nothing is fetched, and one `loaded` is enough."""
+    """The set in use runs from disk after a restart, and nothing is fetched on the next connection."""
     Push(pinned).push(FIRST, 1, first=EMPTY)
     pinned.close()
     again = memory_agent()
@@ -193,7 +193,7 @@ def test_a_file_that_does_not_compile_keeps_its_old_version(pinned, runner):
     ],
 )
 def test_a_manifest_that_may_not_be_used_changes_nothing(pinned, attack, reason):
-    """The set stays, and `loaded` says why."""
+    """A manifest that may not be used changes nothing: the set stays, and `loaded` says why."""
     push = Push(pinned)
     push.push(FIRST, 2, first=EMPTY)
     [loaded] = push.push({"evil.lua": b"return {}"}, **({"version": 3} | attack))
@@ -228,7 +228,9 @@ def test_without_pinned_keys_nothing_is_believed(memory_agent):
 
 
 def test_a_connection_that_goes_in_the_middle_leaves_the_set_as_it_was(pinned):
-    """The next one brings the update."""
+    """A connection that ends in the middle of an update leaves the set as it was, and the next one brings the
+    update.
+    """
     push = Push(pinned)
     heard = push.helen.say(EMPTY)
     [ask] = [message for message in heard if isinstance(message, m.AskManifest)]
@@ -261,7 +263,7 @@ def test_a_set_that_is_signed_anew_meanwhile_is_told_as_well(pinned):
 
 
 def test_runs_wait_for_code_that_is_on_the_way_and_are_counted(pinned, runner):
-    """A schedule that comes with a new check doesn't begin with `unknown-check`."""
+    """Runs wait for code that is on the way, so that a schedule does not begin with `unknown-check`."""
     push = Push(pinned)
     schedule = m.Schedule(1, b'[{"id": "l", "check": "load", "every": 1}]')
     heard = push.helen.say(schedule)

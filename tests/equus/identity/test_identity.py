@@ -105,7 +105,7 @@ def test_a_certificate_out_of_its_time_has_a_sentence(authority):
 
 
 def test_renewal_is_due_at_two_thirds_with_a_tenth_of_jitter(authority):
-    """The two thirds are of the certificate's own life."""
+    """A renewal is due at two thirds of the certificate's own life, a tenth of them earlier or later."""
     identity = authority.identity("web-1", start=-DAY, end=6 * DAY)
     life = identity.not_after - identity.not_before
     parts = [(identity.renew_at(jitter) - identity.not_before) / life for jitter in (-1, 0, 1)]
@@ -120,7 +120,7 @@ def test_what_is_no_token_is_told(text):
 
 
 def test_a_token_keeps_its_secret_out_of_logs():
-    """Printing it prints the hash."""
+    """The text of a token for logs has no secret."""
     assert "secret" not in repr(Token.parse("A" * 64 + ".secret"))
 
 
@@ -174,7 +174,7 @@ def test_a_crash_while_saving_leaves_one_whole_identity(tmp_path, authority, mon
 
 
 def test_signing_keys_are_read_by_their_ids():
-    """Several, one behind the other; other kinds of keys are a mistake."""
+    """Several signing keys in one text are read by their ids, and keys of other kinds are refused."""
     assert read_signing_keys(pem_of(*SIGNERS)).keys() == {key_id(key) for key in SIGNERS}
     with pytest.raises(IdentityError, match="not an Ed25519"):
         read_signing_keys(pem_of(make_key().public_key()))
@@ -213,7 +213,7 @@ def csr_in(request):
 
 
 def test_joining_keeps_identity_and_signing_keys(exchange, authority, tmp_path):
-    """The token and a request travel; what comes back is on disk before it is used."""
+    """Joining sends the token and a request, and the identity and the signing keys of the answer are kept on disk."""
     token = Token.parse(f"{authority.sha256}.secret")
     request = exchange.ask(exchange.enrolment.join(exchange.helen.equus, "web-1", token))
     assert (request.name, json.loads(request.blob)["token"]) == ("web-1", token.text)
@@ -224,7 +224,7 @@ def test_joining_keeps_identity_and_signing_keys(exchange, authority, tmp_path):
 
 
 def test_the_name_in_the_certificate_counts(exchange, authority):
-    """A token may be bound to another one than was asked for."""
+    """The name in the certificate counts, because a token may be bound to another one than was asked for."""
     request = exchange.ask(
         exchange.enrolment.join(exchange.helen.equus, "web-1", Token.parse(f"{authority.sha256}.secret"))
     )
@@ -267,7 +267,7 @@ def test_renewal_brings_a_new_key_and_needs_no_token(exchange, authority, tmp_pa
 
 
 def test_a_renewal_for_another_name_is_not_used(exchange, authority, tmp_path):
-    """An identity is not Helen's to change."""
+    """A renewal for another name is refused, because Helen may not change an identity."""
     store, held = IdentityStore(tmp_path), authority.identity("web-1")
     store.save(held)
     request = exchange.ask(exchange.enrolment.renew(exchange.helen.equus, held))

@@ -34,7 +34,7 @@ def root(version, keys, signers, threshold=1):
 
 
 class Helen:
-    """Has sets, roots and an online key, and serves them as it likes."""
+    """Stand in for a Helen with check sets, roots and an online key."""
 
     def __init__(self, memory_agent, chain):
         self.memory_agent, self.chain = memory_agent, list(chain)
@@ -66,7 +66,7 @@ class Helen:
         return report
 
     def live(self, seconds):
-        """Time goes by on a connection that is kept alive; what was said in it."""
+        """Let time go by on a connection that is kept alive, and return the last load report."""
         heard = []
         for _ in range(int(seconds / TICK)):
             for _ in range(4):
@@ -93,7 +93,7 @@ def agent(memory_agent):
 
 
 def test_an_agent_without_a_root_takes_the_one_that_its_keys_have_signed(memory_agent):
-    """Pinned by an older Helen: from then on it wants a word of freshness, too."""
+    """An agent without a root takes one that its keys have signed, and demands a word of freshness from then on."""
     made = pinned(memory_agent, ANNA)
     helen = Helen(made, [root(1, [ANNA], [ANNA])])
     assert "manifest" not in helen.deliver(FIRST, 1, [ANNA], EMPTY)
@@ -109,7 +109,7 @@ def test_an_agent_that_never_saw_a_root_keeps_working(memory_agent):
 
 
 def test_keys_are_rotated_over_the_connection(agent, memory_agent):
-    """The new root comes with the first set that its key has signed; after a restart the old key is worth nothing."""
+    """A new root comes with the first set that its key has signed, and after a restart the old key counts no more."""
     helen = Helen(agent, [root(1, [ANNA], [ANNA])])
     helen.deliver(FIRST, 1, [ANNA], EMPTY)
     helen.chain.append(root(2, [BERT], [ANNA, BERT]))
@@ -133,7 +133,7 @@ def test_keys_are_rotated_over_the_connection(agent, memory_agent):
     ],
 )
 def test_a_root_that_the_old_keys_did_not_sign(agent, chain):
-    """An attacker who has taken Helen over gets nothing in, and the set in use stays."""
+    """A root that the old keys did not sign is refused, so that a captured Helen gets no code in."""
     helen = Helen(agent, [root(1, [ANNA], [ANNA])])
     helen.deliver(FIRST, 1, [ANNA], EMPTY)
     helen.chain += chain
@@ -143,7 +143,7 @@ def test_a_root_that_the_old_keys_did_not_sign(agent, chain):
 
 
 def test_a_threshold_of_two(memory_agent):
-    """One signature is not enough, whoever's."""
+    """One key that signs twice does not reach a threshold of two."""
     made = pinned(memory_agent, ANNA, BERT, first=root(1, [ANNA, BERT], [ANNA, BERT], 2))
     helen = Helen(made, [])
     assert helen.deliver(FIRST, 1, [ANNA, ANNA], EMPTY)["manifest"]["reason"] == "bad-signature"
@@ -152,7 +152,7 @@ def test_a_threshold_of_two(memory_agent):
 
 @pytest.mark.adversary(30)
 def test_keys_are_pinned_anew_only_by_hand(agent, memory_agent):
-    """signing-keys.pem is removed, and the root that is left counts for nothing; what comes first is pinned."""
+    """After signing-keys.pem is removed, the root that is left counts for nothing, and no set is accepted."""
     (agent.state / "signing-keys.pem").unlink()
     agent.close()
     again = memory_agent()
@@ -177,7 +177,7 @@ def test_a_root_that_cannot_be_read_stops_the_start(agent):
     ],
 )
 def test_a_first_root_that_does_not_fit_its_keys(envelope, why):
-    """An answer to enrol that contradicts itself is not kept."""
+    """A first root that does not fit the signing keys of the same answer is refused."""
     with pytest.raises(IdentityError, match=why):
         checked_root(envelope, read_signing_keys(pem_of(ANNA)))
     assert checked_root(root(1, [ANNA], [ANNA]), read_signing_keys(pem_of(ANNA)))
@@ -187,7 +187,7 @@ def test_a_first_root_that_does_not_fit_its_keys(envelope, why):
 
 
 def test_a_frozen_manifest_is_noticed_and_reported(agent):
-    """The connection lives, no `reload` comes, and the word in hand grows old: asked twice a day, told within a day."""
+    """A word of freshness that grows old is asked for again twice a day, and reported as frozen within a day."""
     helen = Helen(agent, [])
     helen.deliver(FIRST, 1, [ANNA], EMPTY)
     began = helen.asked
@@ -240,7 +240,7 @@ def test_no_word_is_asked_for_without_an_online_key(memory_agent):
 
 
 def test_a_connection_that_goes_while_a_root_is_kept(agent):
-    """The root is on disk, the set is not in use: the next connection goes on from there."""
+    """A root that is on disk when the connection ends counts for the next one, which brings the set."""
     helen = Helen(agent, [root(2, [BERT], [ANNA, BERT])])
     [_, ask] = helen.helen.say(EMPTY)
     envelope = sign(build({"load.lua": entry(b"x")}, 1, 0.0, 2_000_000_000.0), [BERT])

@@ -8,7 +8,7 @@ from equus.link.connection import acknowledge_at_once, raw_socket
 
 
 def test_a_socket_acknowledges_at_once_until_the_kernel_forgets_it() -> None:
-    """The option holds on a real connection, can be asked for again, and a closed socket is no fault."""
+    """The option is set on a real connection, can be set again, and a closed socket is no fault."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         ours = socket.create_connection(listener.getsockname())
         theirs, _ = listener.accept()
@@ -22,6 +22,6 @@ def test_a_socket_acknowledges_at_once_until_the_kernel_forgets_it() -> None:
 
 
 def test_a_transport_without_a_socket() -> None:
-    """There is nothing to set: a test's transport, or one that has ended."""
+    """A transport without a socket, or one that has ended, needs no option."""
     assert raw_socket(object()) is None
     acknowledge_at_once(None)

@@ -1,4 +1,4 @@
-"""One connection: the greeting, the heartbeat, joined writes, fairness, and each way in which it ends."""
+"""Test one connection: the greeting, the heartbeat, joined writes, fairness, and each way in which it ends."""
 
 import pytest
 from twisted.internet.testing import StringTransport
@@ -23,7 +23,7 @@ MEBIBYTE = 1_048_576
 
 
 def test_hello_is_said_first_and_nothing_else(meet, ear):
-    """A silent Helen is accepted after a second, and even then hears nothing more."""
+    """The agent says hello first and nothing else, and accepts a silent Helen after a second."""
     helen = meet(ear)
     assert helen.hear() == [m.Hello(2, "0.1")]
     helen.clock.advance(ACCEPTED_AFTER)
@@ -51,7 +51,7 @@ def test_an_error_is_no_acceptance(meet, ear):
 
 
 def test_a_ping_is_answered_under_its_id(meet, ear):
-    """The listener isn't bothered with it."""
+    """A ping is answered under its id, and the listener does not hear it."""
     helen = meet(ear)
     helen.hear()
     assert helen.say(EMPTY, m.Ping(0), m.Ping(2**31 - 1)) == [m.Pong(0), m.Pong(2**31 - 1)]
@@ -78,7 +78,7 @@ def test_a_silent_helen_of_version_2_is_pinged_and_dropped(meet, ear):
 @pytest.mark.parametrize("slept", [12.0, 31.0, 75.0, 40_000.0])
 @pytest.mark.parametrize("was_pinged", [False, True])
 def test_an_agent_that_slept_pings_before_it_drops(meet, ear, slept, was_pinged):
-    """Whether or not a ping was under way: Helen has its full time to answer one that it can hear (F86)."""
+    """An agent that slept pings before it drops the connection, and leaves Helen its full time for an answer (F86)."""
     helen = meet(ear)
     helen.hear()
     helen.say(EMPTY)
@@ -95,7 +95,7 @@ def test_an_agent_that_slept_pings_before_it_drops(meet, ear, slept, was_pinged)
 
 @pytest.mark.parametrize("slept", [9.0, 75.0])
 def test_an_agent_that_slept_does_not_switch_before_it_has_pinged(meet, ear, slept):
-    """The same while an answer is awaited, and another Helen is there (F86)."""
+    """An agent that slept pings before it switches to another Helen, while an answer is due (F86)."""
     helen = meet(ear)
     helen.hear()
     helen.say(EMPTY)
@@ -134,7 +134,7 @@ def test_with_another_helen_to_go_to_silence_is_not_borne_for_long(meet, ear):
 
 @pytest.mark.parametrize(("has_choice", "is_answered"), [(False, False), (True, True)])
 def test_otherwise_it_is(meet, ear, has_choice, is_answered):
-    """There is nowhere to go, or the answer has come."""
+    """Without another Helen, or after the answer, the usual times for silence count."""
     helen = meet(ear)
     helen.hear()
     helen.say(EMPTY)
@@ -148,7 +148,7 @@ def test_otherwise_it_is(meet, ear, has_choice, is_answered):
 
 
 def test_any_byte_is_a_sign_of_life(meet, ear):
-    """A pong, or half a line: silence is counted anew from it."""
+    """Any byte ends the silence, be it a pong or half a line."""
     helen = meet(ear)
     helen.hear()
     helen.say(EMPTY)
@@ -164,7 +164,7 @@ def test_any_byte_is_a_sign_of_life(meet, ear):
 
 
 def test_what_is_said_in_one_turn_is_one_write(meet, ear):
-    """Many small TLS writes cost several times the CPU of one."""
+    """Messages of one turn are one write, because many small TLS writes cost several times the CPU."""
     helen = meet(ear)
     helen.hear()
     helen.say(EMPTY)
@@ -196,7 +196,9 @@ def test_a_flood_of_messages_has_turns(meet, ear):
     [b"frobnicate\n", b"hello 1 kit\n", b"\n", b"check load +1 0\n\n", b"check load 1 1048577\n", b"n" * 1024],
 )
 def test_what_is_illegal_ends_it_without_a_word(meet, ear, wrong):
-    """The good line before it is heard, the one behind it is not; nothing is written any more, not even what waited."""
+    """An illegal line ends the connection and nothing more is written; the line before it is heard, the one behind it
+    is not.
+    """
     helen = meet(ear)
     helen.hear()
     helen.say_bytes(b"check load 7 0\n\n" + wrong + b"reload\n")
@@ -209,7 +211,7 @@ def test_what_is_illegal_ends_it_without_a_word(meet, ear, wrong):
 
 
 def test_args_of_unanswered_checks_are_bounded(meet, ear):
-    """64 MiB together; answering makes room."""
+    """Arguments of unanswered checks have at most 64 MiB together, and an answer makes room."""
     helen = meet(ear, version=1)
     helen.hear()
     args = b"x" * MEBIBYTE
@@ -284,7 +286,7 @@ def test_an_answer_comes_to_who_asked(meet, ear):
 
 
 def test_no_timer_outlives_a_connection(meet, ear):
-    """A dirty reactor would keep a stopping agent waiting."""
+    """No timer is left after a connection, because a stopping agent would wait for it."""
     helen = meet(ear)
     helen.hear()
     helen.say(EMPTY)

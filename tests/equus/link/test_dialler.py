@@ -79,7 +79,7 @@ def test_the_next_server_is_dialled_after_the_wait(ear, sentences):
 
 
 def test_a_trust_that_can_not_be_made_is_a_failure_like_others(ear, sentences):
-    """A CA that can't be read must not end the dialling for ever."""
+    """A CA that cannot be read counts as a failure to connect, and the dialling goes on."""
 
     def broken(server):
         raise ValueError("no such CA")

@@ -11,7 +11,7 @@ A, B, C = (parse_server(f"{name}.example:4166") for name in "abc")
 
 
 class Longest(random.Random):
-    """The most that jitter can do."""
+    """Return the most that jitter can give."""
 
     def uniform(self, a, b):
         return b
@@ -28,7 +28,7 @@ def test_the_wait_doubles_up_to_the_cap():
 
 
 def test_jitter_is_full():
-    """Uniform from nothing on: half of all agents are back in half of the time."""
+    """Waits are spread evenly from 0 on, so that half of all agents are back in half of the time."""
     first = []
     for seed in range(2_000):
         route = Route([A], rng=random.Random(seed))
@@ -40,7 +40,7 @@ def test_jitter_is_full():
 
 @pytest.mark.parametrize(("lived", "delay"), [(LIVED - 0.1, 8.0), (LIVED, 1.0)])
 def test_a_connection_that_lived_a_minute_begins_anew(lived, delay):
-    """A shorter one is one more failure."""
+    """A connection that lived for a minute resets the wait, and a shorter one is one more failure."""
     route = Route([A], rng=Longest())
     for _ in range(3):
         route.ended(0.0)
@@ -62,7 +62,7 @@ def test_a_connection_that_lived_a_minute_begins_anew(lived, delay):
     ],
 )
 def test_retry_after_is_a_least(error, least):
-    """Backoff is added to it; nonsense is nothing."""
+    """`retry-after` is the least wait, to which the backoff is added, and nonsense counts as 0."""
     assert retry_after(error) == least
     route = Route([A], rng=Longest())
     route.ended(0.0, error=error)
@@ -134,7 +134,7 @@ def test_refusing_every_version_is_no_way_to_a_storm():
 
 
 def test_coming_back_with_a_new_certificate_needs_no_wait():
-    """The agent's own wish is no failure."""
+    """An agent that comes back with a new certificate does not wait, because it is no failure."""
     route = Route([A, B])
     route.ended(0.0)
     route.ended(0.0, at_once=True)

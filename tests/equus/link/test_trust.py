@@ -119,7 +119,7 @@ def test_a_ca_of_another_name_is_not_trusted(clock, ear, authority):
 
 
 def test_old_tls_is_not_spoken(clock, ear, authority):
-    """1.2 is the least."""
+    """A server with TLS 1.1 or older hears nothing."""
     trust = by_identity(HERE, authority.identity("web-1"))
     old = {"insecurelyLowerMinimumTo": TLSVersion.TLSv1_0, "lowerMaximumSecurityTo": TLSVersion.TLSv1_1}
     heard, _ = meet(clock, ear, trust, *authority.server("helen.example"), **old)
@@ -199,13 +199,13 @@ def test_every_failure_has_a_sentence(value, sentence):
 
 
 def test_what_we_found_ourselves_goes_first():
-    """OpenSSL's words for it are of no use to anybody."""
+    """The fault that the agent itself found is named before OpenSSL's words."""
     assert explain(Failure(SSL.Error([("", "", "certificate verify failed")])), "it is not Helen") == "it is not Helen"
 
 
 @pytest.mark.adversary(19)
 def test_a_missing_certificate_shows_late_and_is_explained(clock, ear, authority):
-    """TLS 1.3: the handshake looks complete, the alert comes behind it."""
+    """A missing certificate, which TLS 1.3 reports after the handshake, is explained with the flags to give."""
     roots = trustRootFromCertificates([Certificate.loadPEM(authority.pem)])
     trust = by_token(HERE, token(authority))
     reasons = []

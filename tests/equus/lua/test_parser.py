@@ -1,4 +1,4 @@
-"""Reading Lua without running it: tokens, syntax, names, constants. The real compiler is the judge."""
+"""Test that Lua is read without running it: tokens, syntax, names and constants, compared with the real compiler."""
 
 from pathlib import Path
 
@@ -234,7 +234,7 @@ BEYOND = (
     st.sampled_from(["", "(", "end", "=", "local", "1", ",", "'"]),
 )
 def test_a_damaged_source_is_judged_as_the_compiler_judges_it(source, where, length, instead):
-    """Cut some tokens out of a real check and put another in: both accept or both refuse."""
+    """The parser judges a damaged check as the compiler does: both accept it, or both refuse it."""
     cut = list(tokens(source))
     start = where % max(1, len(cut) - length - 1)
     words = [_written(token) for token in cut[:-1]]
@@ -286,7 +286,7 @@ def test_depth_is_bounded(source):
     "source", ["x = " + "1 + " * 5_000 + "1", "x = a" + ".b" * 5_000, "f" + "()" * 5_000, "x = f" + "[1]" * 5_000]
 )
 def test_length_is_not_depth(source):
-    """Long chains are flat for Lua, and cost no stack here."""
+    """Long chains are flat for Lua, and the parser accepts them without a deep stack."""
     assert accepted(source)
     with pytest.raises(NotConstant):
         returned_value(parse(source.replace("x = ", "return ", 1) if source.startswith("x") else f"{source}\nreturn 1"))
@@ -324,6 +324,6 @@ def test_compiled_lua_is_refused():
 
 
 def test_lines_are_counted_through_everything():
-    """Long strings, comments, escapes and carriage returns."""
+    """Lines are counted through long strings, comments, escapes and carriage returns."""
     source = "--[[\n\n]] local a = [[\n\n]]\r\nlocal b = 'x\\\ny\\z\n   z'\nlocal c = a .. b .. d"
     assert [(use.path, use.line) for use in parse(source).globals] == [(("d",), 9)]

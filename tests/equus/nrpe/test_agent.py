@@ -1,4 +1,4 @@
-"""A whole agent in memory: what its schedule runs is what check_nrpe is told; and a process that listens."""
+"""Test an agent as a process that answers check_nrpe with the results of its schedule."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_results_of_the_schedule(memory_agent: Any, folder: Path, clock: Any) ->
 
 @pytest.mark.integration
 def test_a_process_answers(tmp_path: Path) -> None:
-    """A real agent of a real Helen; what it says of its check is what check_nrpe prints. A bad port ends the start."""
+    """An agent of a real Helen answers check_nrpe with its check's result, and a bad port ends its start."""
     helen = Running(tmp_path / "helen")
     (helen.checks / "pulse.lua").write_text(pulse())
     agent = None

@@ -1,4 +1,4 @@
-"""Tests the answers from the newest results, and those when there is no good one."""
+"""Test the answers from the newest results, and those when there is no good one."""
 
 from __future__ import annotations
 

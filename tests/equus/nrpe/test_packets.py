@@ -81,7 +81,9 @@ def test_any_bytes(data: bytes) -> None:
 
 @pytest.mark.parametrize("version", [2, 3, 4])
 def test_answers(version: int) -> None:
-    """The checksum is that of the whole packet; the text ends with a zero byte, and is cut between characters."""
+    """An answer has the checksum of the whole packet, and a text that ends with a zero byte and is cut between
+    characters.
+    """
     for text in ("OK: fine | a=1", "ü" * 9_000, "a\0b", ""):
         data = answer(version, 2, text)
         got_version, kind, crc, status = struct.unpack("!hhIh", data[:10])

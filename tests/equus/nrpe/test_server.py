@@ -86,7 +86,7 @@ def test_a_silent_client_has_its_time(client: Client) -> None:
 
 
 def test_silent_clients_keep_nobody_out(client: Client) -> None:
-    """The oldest gives way; so many are held and no more."""
+    """At most MOST clients are held, and the oldest silent one gives way to a new one."""
     lines = [client() for _ in range(MOST + 1)]
     assert [line.aborted for _, line in lines] == [True] + MOST * [False]
     lines[0][0].connectionLost()

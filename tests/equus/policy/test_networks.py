@@ -67,7 +67,7 @@ def test_everything_else_can_be_granted(ip: str) -> None:
     [("::ffff:127.0.0.1", "127.0.0.1"), ("::1", "::1"), ("10.0.0.1", "10.0.0.1"), ("2002:a00:1::", "2002:a00:1::")],
 )
 def test_one_address_in_two_spellings(ip: str, reaches: str) -> None:
-    """The kernel speaks IPv4 for a mapped address; all other forms are addresses of their own (F40)."""
+    """A mapped address reaches the IPv4 address in it, and all other forms are addresses of their own (F40)."""
     assert str(parse_address(ip)) == reaches
 
 
@@ -88,7 +88,7 @@ TUNNELS = {
 
 @pytest.mark.parametrize("ip", TUNNELS)
 def test_both_ends_of_a_tunnel_must_be_granted(ip: str) -> None:
-    """The address leads to the gateway and to the host behind it (F40)."""
+    """An address in a tunnel needs a grant for the gateway and for the host behind it (F40)."""
     networks = [Network(ip_network(text)) for text in TUNNELS[ip]]
     assert refusal(ip, 80, networks) is None
     for missing in networks:
@@ -120,7 +120,7 @@ def test_loopback_inside_of_a_tunnel_is_not_this_host(ip: str) -> None:
 
 
 def test_loopback_is_no_door_to_others() -> None:
-    """The default network holds this host, and no address that is translated to another."""
+    """The default network grants this host, and no other address in the form of a mapped one."""
     assert refusal("::ffff:10.0.0.1", 80, LOOPBACK) == "::ffff:10.0.0.1 port 80 is not granted"
     assert refusal("10.0.0.1", None, LOOPBACK) == "10.0.0.1 is in none of the granted networks"
     assert refusal("::ffff:127.0.0.1", 80, LOOPBACK) is None

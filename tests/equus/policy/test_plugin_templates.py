@@ -52,7 +52,7 @@ def test_refused(slot: Slot, value: object) -> None:
 
 
 def test_a_command_line() -> None:
-    """Slots may be whole arguments or parts of one; their values are never looked at again."""
+    """A slot is a whole argument or a part of one, and its value is not filled in again."""
     plugin = Plugin(
         "ntp",
         ("/usr/lib/check_ntp", "-H", "{host}", "--warn={warn}%", "{kind}", "{Literal} {"),

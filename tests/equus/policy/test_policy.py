@@ -118,7 +118,7 @@ def test_may_connect(capability: str, ip: str, port: int | None, allowed: bool) 
 
 
 def test_refusals_say_what_to_write() -> None:
-    """A sentence with the file, the section, and a line that would do; and that line does."""
+    """A refusal has the file, the section and a line that grants the call, and that line does so."""
     assert Policy.parse(b"", None).missing("file") == (
         f'this host does not grant "file": add to {DEFAULT_PATH}, section [caps.file]: paths = ["/var/log"]'
     )
@@ -136,7 +136,7 @@ def test_refusals_say_what_to_write() -> None:
 
 @pytest.mark.parametrize("capability", CAPABILITIES)
 def test_the_advice_for_each_capability_works(capability: str) -> None:
-    """A policy that follows the sentence grants the capability."""
+    """A policy with the line that a refusal proposes grants the capability."""
     section, _, line = DEFAULT.missing(capability).partition("section ")[2].partition(": ")
     assert policy(f"{section}\n{line}\n").granted(capability)
 
@@ -148,7 +148,7 @@ def test_every_capability_can_be_taken_away(capability: str) -> None:
 
 
 def test_programs() -> None:
-    """A named program is granted by being named; [caps.plugin] narrows it or takes it away."""
+    """A plugin is granted by its entry, and [caps.plugin] narrows the list or takes it away."""
     text = '[plugins.a]\ncommand = ["/bin/a"]\n[plugins.b]\ncommand = ["/bin/b", "{x}"]\nslots.x = { type = "word" }\n'
     assert DEFAULT.plugin("a") is None
     assert policy(text).plugin("a") is not None
@@ -229,7 +229,7 @@ def test_faults(text: str, sentence: str) -> None:
 
 
 def test_no_utf8() -> None:
-    """A policy is text."""
+    """A policy that is no UTF-8 is refused."""
     with pytest.raises(PolicyError, match="UTF-8"):
         Policy.parse(b"# \xff", "p.toml")
 
@@ -266,7 +266,7 @@ def test_the_digest_is_of_the_meaning() -> None:
     ],
 )
 def test_pushed_code(text: str, isolation: str, accepted: bool) -> None:
-    """Code from the network runs where it can be confined, or where the host's owner says so."""
+    """Pushed code runs where it can be confined, or where the policy allows weak isolation."""
     assert (policy(text).pushed_code_refusal(isolation) is None) is accepted
 
 
@@ -306,7 +306,7 @@ def test_load(file: Path) -> None:
 @pytest.mark.adversary(31)
 @pytest.mark.parametrize(("mode", "trusted"), [(0o644, True), (0o600, True), (0o664, False), (0o646, False)])
 def test_who_may_write_it(file: Path, mode: int, trusted: bool) -> None:
-    """Group and others may read, never write."""
+    """A policy that its group or others can write is refused, and they may read it."""
     file.chmod(mode)
     if trusted:
         assert Policy.load(file).limits.parallel == 3
@@ -316,7 +316,7 @@ def test_who_may_write_it(file: Path, mode: int, trusted: bool) -> None:
 
 
 def test_a_folder_that_others_can_write(file: Path) -> None:
-    """A user who can rename the file can replace it."""
+    """A policy in a folder that others can write is refused, because they could replace it."""
     file.parent.chmod(0o777)
     with pytest.raises(PolicyError, match=f"{file.parent} can be written by others"):
         Policy.load(file)
@@ -359,7 +359,7 @@ def test_files_that_cannot_be(tmp_path: Path) -> None:
 
 
 def test_without_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The default path counts when it is there."""
+    """The policy at the default path counts if it exists, and the default policy otherwise."""
     monkeypatch.setattr("equus.policy.policy.DEFAULT_PATH", tmp_path / "policy.toml")
     assert Policy.load() == Policy.parse(b"", None)
     (tmp_path / "policy.toml").write_text("[limits]\ncalls = 7\n")

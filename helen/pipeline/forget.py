@@ -29,9 +29,9 @@ from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.lake_files import Held, batches, held, read
 from helen.pipeline.lake.log_entries import File, Kept
 from helen.pipeline.lake.schema import CHANGES, RESULTS, SERIES, SPOOLS, STANDING, TAKEN, WRITTEN, Table
-from helen.pipeline.rollup.following import is_unseen
 from helen.pipeline.rollup.job import KEPT
 from helen.pipeline.rollup.live_rows import Array, count_gone, write_rest
+from helen.pipeline.rollup.unseen import is_unseen
 
 LITTLE_ROWS = 400_000  # of the files to look at: these are worked on in this process
 

@@ -26,9 +26,10 @@ from helen.pipeline.lake.levels import LATEST_DAYS, LEVELS, Levels, least_days
 from helen.pipeline.lake.log_entries import File
 from helen.pipeline.lake.schema import AVAILABILITY, CHANGES, RESULTS, STANDING, Table
 from helen.pipeline.rollup import job
-from helen.pipeline.rollup.following import cascade, is_unseen
+from helen.pipeline.rollup.following import cascade
 from helen.pipeline.rollup.frames import merged, newest
 from helen.pipeline.rollup.sorting import VERSIONED, stage_sorted
+from helen.pipeline.rollup.unseen import is_unseen
 from helen.pipeline.standing import bring_up, unseen
 
 LIVELY_FILES = 60  # new ones of a day that goes on: a reader of today opens some hundred files instead of 8,640

@@ -10,22 +10,17 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
-from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from helen.pipeline.lake.damaged_files import pass_over
 from helen.pipeline.lake.lake import Lake
-from helen.pipeline.lake.lake_files import between, held, instant, read
-from helen.pipeline.lake.levels import M5
-from helen.pipeline.lake.local_days import MICROS, date_of
-from helen.pipeline.lake.read_errors import READ_ERRORS
-from helen.pipeline.lake.schema import COUNTER, SUMS
+from helen.pipeline.lake.lake_files import held
+from helen.pipeline.lake.local_days import MICROS
+from helen.pipeline.lake.schema import SUMS
+from helen.pipeline.rollup.near_rows import counters_in, rows_near
 from helen.pipeline.rollup.overlaps import Overlap, made_exact, overlapping
 from helen.pipeline.rollup.steps import (
     CARRIED,
-    COLUMNS,
     DAYS,
     Key,
     Steps,
@@ -36,8 +31,6 @@ from helen.pipeline.rollup.steps import (
     step_to,
     stretches,
 )
-
-_COLUMNS = [*COLUMNS, "kind"]
 
 
 class Counters:
@@ -104,7 +97,7 @@ class Counters:
             found: dict[Key, Stretch] = {}  # kept once it is whole: a read that fails is begun anew
             near = held(self._lake, SUMS.name, [f for f in files if f.day is not None and f.day >= newest - DAYS])
             for file in near:
-                for key, rows in stretches(_read(self._lake, file.path, None)).items():
+                for key, rows in stretches(counters_in(self._lake, SUMS.name, file.path, None)).items():
                     known = found.get(key)
                     found[key] = last_of([*([known] if known is not None else []), *rows])
             self._last, self._without = found, {file.path for file in near} & self._lake.unread.keys()
@@ -144,25 +137,3 @@ class Counters:
         """Keep the row that ends last, of these and what is published."""
         known = (self._last or {}).get(key)
         self._next[key] = last_of([*([known] if known else []), *rows])
-
-
-def rows_near(lake: Lake, series: Sequence[int], begin: int, end: int) -> dict[Key, list[Stretch]]:
-    """Return the rows of counters of these series that have values between two times, microseconds."""
-    files = held(lake, SUMS.name, lake.files(SUMS.name, (date_of(begin), date_of(end))))
-    paths = [file.path for file in files if file.may_hold(series[0], series[-1])]
-    wanted = between(series[0], series[-1]) & pc.field("series").isin(series)
-    wanted &= (pc.field("bucket") >= instant(M5.start(begin))) & (pc.field("bucket") <= instant(end))
-    return stretches(pa.concat_tables([read(SUMS, [], _COLUMNS, None), *(_read(lake, path, wanted) for path in paths)]))
-
-
-def _read(lake: Lake, path: str, wanted: Any) -> pa.Table:
-    """Return rows of counters. A damaged file has none: new results come in, and its day is made anew some time.
-
-    Raises OSError if a file may be sound: without its rows, gains would be wrong for ever.
-    """
-    counters = pc.field("kind") == COUNTER
-    try:
-        return read(SUMS, [path], _COLUMNS, counters if wanted is None else counters & wanted)
-    except READ_ERRORS as error:
-        pass_over(lake, SUMS.name, path, error)
-        return read(SUMS, [], _COLUMNS, None)

@@ -24,6 +24,7 @@ from helen.pipeline.lake.levels import Level, derived
 from helen.pipeline.lake.log_entries import File, Kept
 from helen.pipeline.rollup.adding import choose
 from helen.pipeline.rollup.job import Made, make, stage
+from helen.pipeline.rollup.unseen import is_unseen
 
 Say = Callable[[str], None]
 
@@ -180,14 +181,3 @@ def _newest(lake: Lake, table: str, files: Sequence[File]) -> int:
     """Return the highest time in these files of a rollup, microseconds since 1970."""
     last = max(file.day or date.min for file in files)
     return max(file.end for file in held(lake, table, [file for file in files if (file.day or date.min) == last]))
-
-
-def is_to_be_added(lake: Lake, level: Level, file: File) -> bool:
-    """Return True if rows of a source only add to a level, which has not seen them: the next cascade adds them."""
-    return file.adds and file.version + 1 > lake.done(level.name, f"cascade:{level.source}")
-
-
-def is_unseen(lake: Lake, level: Level, file: File) -> bool:
-    """Return True if a level that follows this one may not have seen what is new in a file."""
-    followers = [each for each in lake.levels.values() if each.source == level.name]
-    return file.fresh and any(file.version + 1 > lake.done(each.name, f"cascade:{level.name}") for each in followers)

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from attrs import frozen
 
 from helen.pipeline.lake.damaged_files import pass_over
+from helen.pipeline.lake.kept_days import kept_from
 from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.lake_files import batches, between, held
 from helen.pipeline.lake.levels import M5
@@ -111,6 +112,8 @@ def made_exact(
     can't be read, is left out.
     """
     wanted = {key: buckets for key, overlap in overlaps.items() if (buckets := overlap.buckets())[0]}
+    since = kept_from(lake, SUMS.name)  # of days before, rows of late results are all that `m5` has
+    wanted = {key: buckets for key, buckets in wanted.items() if date_of(min(buckets[1])) >= since}
     if not wanted:
         return {}
     needed = {bucket for _, buckets in wanted.values() for bucket in buckets}

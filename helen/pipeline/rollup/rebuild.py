@@ -25,11 +25,12 @@ from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.lake_files import Held, between, held, read
 from helen.pipeline.lake.levels import Level
 from helen.pipeline.lake.schema import HELENS, RESULTS, SUMS, WRITTEN
-from helen.pipeline.rollup.following import cascade, is_to_be_added
+from helen.pipeline.rollup.following import cascade
 from helen.pipeline.rollup.job import bounds_of, stage
 from helen.pipeline.rollup.overlaps import OF_RESULTS
 from helen.pipeline.rollup.segment_rows import sums_of
 from helen.pipeline.rollup.steps import COLUMNS, DAYS, as_rows, changed_steps, last_of, stretches
+from helen.pipeline.rollup.unseen import is_to_be_added
 
 ROWS_PER_PART = 1_000_000  # of results, without their blobs: 300 MB in a worker
 LITTLE_ROWS = 150_000  # that are summed up in this process

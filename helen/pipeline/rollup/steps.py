@@ -62,10 +62,28 @@ def gained(before: float, value: float) -> float:
 
 
 def step_to(before: Stretch | None, row: Stretch) -> Step | None:
-    """Return the step from the row before; None if there is none, or it is too long ago."""
-    if before is None or not 0 <= row.first_at - before.last_at <= CARRIED:
+    """Return the step from the row before; None if there is none, or it is too long ago.
+
+    A row that begins before the other one ends takes back what both have.
+    """
+    if before is None or row.first_at - before.last_at > CARRIED:
         return None
+    if row.first_at < before.last_at:
+        return _taken_back(before, row)
     return Step(row.bucket, gained(before.last, row.first), (row.first_at - before.last_at) / MICROS)
+
+
+def _taken_back(before: Stretch, row: Stretch) -> Step:
+    """Return the step that leaves of a row what it gains behind the end of another one, in whose time it begins.
+
+    The other row has the step over the gap that this one fills. That is right unless the counter began again within
+    the gap: only the values between would say so.
+    """
+    gain, seconds = -gained(row.first, row.last), (row.first_at - row.last_at) / MICROS
+    if row.last_at > before.last_at:
+        gain += gained(before.last, row.last)
+        seconds += (row.last_at - before.last_at) / MICROS
+    return Step(row.bucket, gain, seconds)
 
 
 def last_of(rows: Sequence[Stretch]) -> Stretch:

@@ -24,7 +24,7 @@ from helen.pipeline.lake.local_days import MICROS
 from helen.pipeline.lake.places import parquet_file
 from helen.pipeline.lake.read_errors import cause_at
 from helen.pipeline.reports.check_history import HistoryRequest, read_history
-from helen.pipeline.rollup import counters, overlaps
+from helen.pipeline.rollup import near_rows, overlaps
 from helen.pipeline.rollup.following import cascade
 from helen.pipeline.rollup.rebuild import rebuild, rebuild_sums
 from helen.pipeline.rollup.steps import CARRIED, Stretch, changed_steps
@@ -158,7 +158,7 @@ def test_rows_that_can_not_be_read_just_now_are_not_taken_for_none(
                 raise OSError(errno.EMFILE, "Too many open files")
             return read(table, paths, *words)
 
-        patched.setattr(*((counters, "read", refuse) if where == "counters" else (overlaps, "batches", refuse)))
+        patched.setattr(*((near_rows, "read", refuse) if where == "counters" else (overlaps, "batches", refuse)))
         with pytest.raises(OSError, match="Too many open files"):
             sink.take(batch)
     while not (batch := PlainBatch(sink, 1)).is_empty:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
@@ -22,6 +25,25 @@ def test_a_row_behind_the_last_one_has_one_step(before: float, value: float, at:
     step = step_to(known, row)
     assert changed_steps([known], [known, row], [row]) == ([step] if step is not None else [])
     assert (step is None) == (later > CARRIED)
+
+
+@pytest.mark.parametrize(
+    ("row", "gain", "seconds"),
+    [
+        ((100, 200, 10, 30), -20, -100),  # within the other one: it takes its own gain back
+        ((100, 300, 10, 50), -40, -200),
+        ((100, 200, 30, 4), -4, -100),  # it began again within
+        ((200, 400, 30, 70), -20, -100),  # it leaves the gain from 50 to 70
+        ((200, 400, 30, 4), 0, -100),
+        ((300, 400, 60, 70), 10, 0),  # at one moment: a step as usual
+    ],
+)
+def test_a_row_that_begins_before_the_other_one_ends(row: Any, gain: float, seconds: float) -> None:
+    """What both have counts once, in time, too."""
+    begin, end, first, last = row
+    before = Stretch(0, 300_000_000, 5, 50)
+    step = step_to(before, Stretch(begin * 1_000_000, end * 1_000_000, first, last))
+    assert step == Step(begin // 300 * BUCKET, gain, seconds)
 
 
 STEPS = some.lists(some.builds(Step, some.integers(0, 2**22).map(lambda n: n * BUCKET), VALUES, VALUES), max_size=3)

@@ -1,4 +1,4 @@
-"""Tests what `helen` commands do by themselves: values that can't be used, and what ends with them."""
+"""Tests `helen` commands by themselves: values that cannot be used, and their orderly end."""
 
 from __future__ import annotations
 

@@ -39,7 +39,8 @@ class Shell:
         return result
 
     def unless_unknown(self, *words: str) -> str:
-        """Return what it prints; nothing while it knows nothing of that: an evaluation is on disk a little later."""
+        """Return the output, or nothing while Helen knows nothing of the check: an evaluation is on disk a little
+        later."""
         result = self.runner.invoke(main, words, prog_name="helen")
         assert (result.exit_code, result.output.startswith("Error: nothing is known of")) in {(0, False), (3, True)}
         return "" if result.exit_code else result.stdout
@@ -501,7 +502,7 @@ def wait_for_the_agent(helen: Shell) -> None:
 
 
 def test_assign(helen: Shell, tmp_path: Path) -> None:
-    """Add, show, remove, replace: the file is the truth, its comments stay."""
+    """`helen assign` shows, adds, removes and replaces entries of the file, whose comments stay."""
     path = helen.fleet.state / "assignments.toml"
     assert "# no assignments" in helen("assign").stdout
     path.write_text("# mine\n")

@@ -1,4 +1,4 @@
-"""Tests what `helen explain` takes and prints: times in the reader's zone, and moments that can be explained."""
+"""Tests the moments that `helen explain` accepts, and its times, which are in the reader's zone."""
 
 from __future__ import annotations
 

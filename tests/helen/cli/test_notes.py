@@ -1,4 +1,5 @@
-"""Tests what `helen agents` says below its table: what an agent doesn't use, and machines that share one identity."""
+"""Tests the notes of `helen agents` below its table: unused manifests and upgrades, and machines that share an
+identity."""
 
 from __future__ import annotations
 

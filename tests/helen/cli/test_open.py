@@ -21,7 +21,7 @@ pytestmark = pytest.mark.integration
 
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return what a browser was told to show; there is a desktop."""
+    """Provide the addresses that a browser was told to show, on a machine with a desktop."""
     urls: list[str] = []
     monkeypatch.setattr(webbrowser, "open", urls.append)
     monkeypatch.setattr(module, "has_browser", lambda: True)
@@ -29,7 +29,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def log_in(fleet: Running, url: str) -> dict[str, object]:
-    """Follow a link, and return what the session is listed as; it ends here."""
+    """Follow a link, return the listed session, and end it."""
     key = urlsplit(url).fragment
     origin = f"http://{fleet.run['web']}"
     assert Web(fleet).ask("POST", "/login", json.dumps({"key": key}).encode(), origin=origin).status == 200

@@ -27,7 +27,7 @@ CHOSEN = {
 
 
 def poisoned(document: Any, is_chosen: bool = False) -> Any:
-    """Return an answer with something evil behind each text that others choose."""
+    """Return an answer with hostile characters behind each text that others choose."""
     if isinstance(document, dict):
         return {key: poisoned(value, key in CHOSEN) for key, value in document.items()}
     if isinstance(document, list):

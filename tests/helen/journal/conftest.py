@@ -14,7 +14,7 @@ from helen.journal.limits import Limits
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Callable[..., Running]]:
-    """Opens journals on one state folder, one after the other; closes what is left open."""
+    """Provide a function that opens journals on one state folder, one after the other, and close them at the end."""
     opened: list[Running] = []
 
     def open_one(limits: Limits | None = None, **options: Any) -> Running:

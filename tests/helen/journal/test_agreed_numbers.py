@@ -1,4 +1,4 @@
-"""Limits of the journal: sizes on disk and in memory, which docs/results.rst promises to operators."""
+"""Tests the limits of the journal: sizes on disk and in memory, which docs/results.rst promises to operators."""
 
 from __future__ import annotations
 

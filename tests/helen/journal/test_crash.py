@@ -26,7 +26,7 @@ RANDOM_ROUNDS = 6  # and two for each step: 22 kills in a usual run
 def run_victim(
     state: Path, seed: int, step: str = "-", count: int = 1, seconds: float = PATIENCE, acks: bool = False
 ) -> int:
-    """Run one until it kills itself, or for `seconds` after its start or its first `acks`; its exit status."""
+    """Run a journal until it kills itself, or for `seconds` after its start or first `acks`; return its exit status."""
     victim = subprocess.Popen(
         [sys.executable, VICTIM, state, str(seed), step, str(count)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,

@@ -26,7 +26,7 @@ QUICK = Limits(retry_seconds=0.05)
 
 
 class SmallDisk(Disk):
-    """Has `room` bytes. A write that doesn't fit writes what does, as the real ones do."""
+    """Play a disk with `room` bytes: a write that does not fit writes a part, as on a real one."""
 
     def __init__(self, code: int = errno.ENOSPC) -> None:
         self.room = 10**9
@@ -124,7 +124,7 @@ def test_a_read_only_disk_under_the_segments(start: Callable[..., Running]) -> N
 
 
 class NoDescriptor(Disk):
-    """Opens no file whose name has `only` in it, or no folder, while it is armed: others hold all descriptors."""
+    """Fail to open a file whose name has `only` in it, or a folder, while armed, as if all descriptors were in use."""
 
     def __init__(self, call: str, only: str) -> None:
         self.call, self.only = call, only

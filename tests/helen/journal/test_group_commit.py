@@ -19,7 +19,7 @@ NEVER = 60.0  # seconds of a group that no test waits for
 
 
 class CountingDisk(Disk):
-    """Knows how many groups have been synced."""
+    """Count the groups that have been synced."""
 
     groups = 0
 

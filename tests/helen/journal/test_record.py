@@ -66,7 +66,7 @@ def test_what_is_written_is_read_back(values: list) -> None:
 
 
 def test_a_torn_last_record_at_every_byte() -> None:
-    """Cut anywhere within the last record: the records before are read, the rest is a torn tail."""
+    """A last record cut at any byte is a torn tail, and the records before it are read."""
     data, offsets = wal(entry(1), entry(2), entry(3, b'{"status":"ok"}'))
     whole = list(scan(data))
     for end in range(offsets[2] + 1, offsets[3]):

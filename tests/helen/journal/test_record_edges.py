@@ -1,4 +1,4 @@
-"""Records, rows and series at their edges: each field through bytes, what is torn, and when a batch is full."""
+"""Tests records, rows and series at their edges: each field through bytes, torn records, and full batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests what a start makes of the files that it finds: torn tails, bad records, lost and repeated files."""
+"""Tests how a start recovers from the files that it finds: torn tails, bad records, lost and repeated files."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_a_flipped_bit_in_the_last_record_is_kept(left: Path, start: Callable[..
     ],
 )
 def test_a_wal_that_was_never_written(left: Path, start: Callable[..., Running], content: bytes, sentence: str) -> None:
-    """Cut at or before its header: cut, no segment, and the numbers go on without a hole."""
+    """A WAL without a sound header and without records makes no segment, and the numbers go on without a hole."""
     wal(left).write_bytes(content)
     running = start()
     assert running.recovery.sentences == (sentence,)
@@ -267,7 +267,7 @@ def test_damaged_marks(start: Callable[..., Running], damage: bytes) -> None:
 
 
 def test_marks_know_gaps_again(start: Callable[..., Running]) -> None:
-    """Read from segments, a gap record still closes its hole."""
+    """A gap record read from segments still closes its hole."""
     running = start()
     running.journal.append(entry(1))
     running.journal.append(entry(5, check_id="equus:gap", content=blob(**{"from": 2, "to": 4})))

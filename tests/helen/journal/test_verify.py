@@ -127,7 +127,7 @@ def test_a_list_of_acks(tmp_path: Path) -> None:
 
 
 def test_the_command(sealed: Running, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Exit status and words of all three ends."""
+    """The command ends with 0, 1 or 2 and a line for a whole history, a lost result and a missing folder."""
     acked = tmp_path / "acked"
     acked.write_text("web1 s1 6\n")
     assert main([str(sealed.state), "--acked", str(acked)]) == 0

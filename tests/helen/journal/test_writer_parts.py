@@ -34,7 +34,7 @@ from helen.journal.writer import Writer, _Broken
 
 
 class FailingDisk(Disk):
-    """Raises `errors` one after the other, at the named call."""
+    """Raise `errors` one after the other, at the named call."""
 
     def __init__(self) -> None:
         self.errors: dict[str, list[OSError]] = {}

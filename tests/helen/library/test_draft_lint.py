@@ -21,7 +21,7 @@ WARNED = GOOD | {"problems": [{"line": 2, "severity": "warning", "text": "unused
 
 
 class Told:
-    """Collects what callers were answered, in order."""
+    """Collect the answers to callers, in order."""
 
     def __init__(self) -> None:
         self.values: list[Any] = []
@@ -37,7 +37,7 @@ def told() -> Told:
 
 
 class Lint:
-    """Stands for `equus lint`: answers when it is told to, with a verdict by the beginning of a file."""
+    """Play `equus lint`: answer when told to, with a verdict by the beginning of a file."""
 
     def __init__(self) -> None:
         self.asked: list[dict[str, bytes]] = []

@@ -1,6 +1,5 @@
-"""Tests who signs check sets, over time: roots on disk, what agents are given of them, keys that change here or
-elsewhere.
-"""
+"""Tests the keys that sign check sets, over time: roots on disk, statements for agents, keys that change here or
+elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sets that are signed elsewhere: a Helen with public keys alone stages what the folder has."""
+"""Tests sets that are signed elsewhere: a Helen with public keys alone stages the set of the folder."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ ANSWER = {
 
 
 class Reactor(Clock):
-    """Starts processes that do nothing but what the test says."""
+    """Start processes that do only the acts of the test."""
 
     started: list[tuple[Any, list[str], dict[str, bytes]]]
     refuses: OSError | None = None

@@ -42,7 +42,7 @@ def quick() -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def new_history() -> Any:
-    """Makes an empty history in a folder."""
+    """Return a function that makes an empty history in a folder."""
     return Written
 
 

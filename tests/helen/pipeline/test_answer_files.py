@@ -1,4 +1,4 @@
-"""Answers of any size: tasks write them, the driver reads pieces of them, and nothing is left behind."""
+"""Tests answers of any size: tasks write them, the driver reads pieces of them, and no file is left behind."""
 
 from __future__ import annotations
 

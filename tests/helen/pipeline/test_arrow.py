@@ -121,7 +121,7 @@ def test_all_that_merge_do_it_alike(spark: Any, tmp_path: Path, level: Level, se
 
 
 def read_by_a_page(lake: Lake, rows: pa.Table) -> list[dict[str, Any]]:
-    """Return what a page's reader makes of series 7, from two files."""
+    """Return the sums of series 7 by a page's reader, from two files."""
     rows = rows.append_column("day", pc.cast(rows["bucket"], pa.date32(), safe=False))
     lake.lock()
     for first, count in ((0, len(rows) // 2), (len(rows) // 2, len(rows))):

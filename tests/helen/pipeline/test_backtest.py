@@ -195,7 +195,7 @@ def test_a_back_test_of_the_lake(spark: Any, history: Any, take_in: Any, tmp_pat
 
 
 def counted(events: list[dict[str, Any]], side: str) -> dict[str, Any]:
-    """Return what a report says of a side, event by event."""
+    """Return the figures of a report for a side, event by event."""
     chosen = [event for event in events if event["side"] == side]
     delays = [event["delay"] for event in chosen if event["delay"] is not None]
     alerts = [event["what"] for event in chosen if event["what"].startswith("notify")]

@@ -1,4 +1,4 @@
-"""Counts the rows that reports bring to the driver: as many as there are checks, however much happened to them."""
+"""Tests that reports bring the driver about as many rows as there are checks, however many events those had."""
 
 from __future__ import annotations
 

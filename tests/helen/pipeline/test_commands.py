@@ -23,7 +23,7 @@ Say = Callable[..., Result]
 
 @pytest.fixture
 def say(spark: Any, monkeypatch: pytest.MonkeyPatch) -> Say:
-    """Runs a command with the Spark of the tests, which it can't stop."""
+    """Return a function that runs a command with the Spark of the tests, which it cannot stop."""
 
     class Kept(SimpleNamespace):
         def __getattr__(self, name: str) -> Any:

@@ -44,7 +44,7 @@ def sent(value: float, unit: str = "B") -> list[dict[str, Any]]:
 
 
 def walked(values: list[tuple[float, float]]) -> float:
-    """Return what a counter gained, value by value."""
+    """Return the gain of a counter, value by value."""
     gain = 0.0
     for (at, before), (then, value) in pairwise(sorted(values)):
         if then - at <= CARRIED / MICROS:
@@ -53,7 +53,7 @@ def walked(values: list[tuple[float, float]]) -> float:
 
 
 def in_lake(lake: Lake, table: str) -> dict[int, float]:
-    """Return what the rows of a table say that each series gained."""
+    """Return the gain of each series by the rows of a table."""
     rows = [row for row in lake.rows(table) if row["metric"] == "sent"]
     newest: dict[Any, int] = defaultdict(int)
     for row in rows:

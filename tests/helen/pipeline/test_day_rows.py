@@ -1,4 +1,4 @@
-"""Reports by days: their rows come to the driver a few parts at a time, lie in a file, and are read by name and day."""
+"""Tests reports by days: rows reach the driver a few parts at a time, lie in a file, and are read by name and day."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def test_rows_are_made_once_for_each_format(monkeypatch: pytest.MonkeyPatch) -> 
     made: list[int] = []
 
     class Counted(DayRows):
-        """Counts how often its rows are read."""
+        """Count how often its rows are read."""
 
         def __iter__(self) -> Any:
             made.append(len(self))

@@ -11,7 +11,7 @@ from helen.pipeline.spark import SETTLED_SECONDS, WORKERS_SECONDS, wait_for_exec
 
 
 class Clock:
-    """Says when each count of executors was asked for: a look takes no time, and between two are 0.1 s."""
+    """Note when each count of executors was asked for: a look takes no time, and 0.1 s lie between two."""
 
     def __init__(self, come: list[float]) -> None:
         self.now, self._come = 0.0, come

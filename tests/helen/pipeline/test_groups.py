@@ -1,4 +1,4 @@
-"""Groups of rows are what plain Python makes of them: ties, order, counts and figures, whatever the numbers."""
+"""Tests that groups of rows equal those of plain Python: ties, order, counts and figures, whatever the numbers."""
 
 from __future__ import annotations
 

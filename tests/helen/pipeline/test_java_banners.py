@@ -78,7 +78,7 @@ CHILD = "import os, sys; sys.stdin.read() if {waits} else None; os.write(2, {wor
 
 
 def run(words: str, fails: bool) -> list[str]:
-    """Run a program that starts a child as Spark starts Java; return all that people see on stderr."""
+    """Run a program that starts a child as Spark starts Java; return all that it shows on standard error."""
     child = CHILD.format(waits=not fails, words=words.encode())
     ran = subprocess.run(
         [sys.executable, "-c", PARENT, child, "fails" if fails else "lives"], capture_output=True, text=True,

@@ -79,7 +79,8 @@ def environment() -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def plainly() -> Iterator[Callable[[Lake, Path, str], int]]:
-    """Takes a history into a lake, in a child that dies where it is told; its exit status."""
+    """Return a function that takes a history into a lake in a child that dies at a named point, and returns its exit
+    status."""
     program = [sys.executable, str(Path(__file__).parents[2] / "stages" / "plainly.py")]
     with subprocess.Popen(
         program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment()
@@ -151,7 +152,7 @@ def check_lake(history: Any, lake: Lake, segments: int) -> None:
 
 @pytest.mark.adversary(69)
 def test_kills_lose_nothing_and_double_nothing(history: Any, plainly: Any, tmp_path: Path) -> None:
-    """Counts of results, sums and changes are exact at the end, and whole batches at any time before."""
+    """A kill at each named point leaves exact results, sums and changes at the end, and whole batches at any time."""
     assert {kill.partition(":")[0] for kill in PLAIN_KILLS} == {*POINTS, "committed"}
     lake = Lake(tmp_path / "lake")
     with watched(lake):

@@ -65,7 +65,7 @@ def lake(tmp_path: Path) -> Lake:
 
 @contextmanager
 def refusing(error: Exception, is_meant: Callable[[str], bool]) -> Iterator[None]:
-    """Have files whose paths are meant not be read by any of Arrow's ways that the pipeline has."""
+    """Make files whose paths are chosen unreadable by each way of Arrow that the pipeline uses."""
     given = {"read_table": pq.read_table, "ParquetFile": pq.ParquetFile}
 
     def checked(function: Any, at: int) -> Any:
@@ -104,7 +104,7 @@ PLACES = {
 
 
 def take(sink: Any, place: str, history: Any) -> None:
-    """Do what reads there."""
+    """Run the read at this place."""
     if place.endswith("again"):
         aside = driver.open_history(history.state)
         kind = "seg" if place.startswith("results") else "chg"

@@ -52,7 +52,7 @@ def some(helen: Any, rng: random.Random, begin: float, count: int, late: float =
 
 
 def everything(lake: Lake, table: str) -> list[dict[str, Any]]:
-    """Return what any reader of Delta gets of a table, each bucket once."""
+    """Return the rows that any reader of Delta gets of a table, each bucket once."""
     rows: list[dict[str, Any]] = DeltaTable(str(lake.path(table))).to_pyarrow_table().to_pylist()
     assert max(Counter(tuple(row[name] for name in KEYS) for row in rows).values()) == 1
     return rows

@@ -53,7 +53,7 @@ def listed(lake: Lake) -> list[tuple[Any, ...]]:
 
 
 def wrong(lake: Lake, *states: Path) -> dict[str, str]:
-    """Return what the doctor finds of the lake and the histories."""
+    """Return the doctor's findings on the lake and the histories."""
     found = [each for each in examine(lake, states) if not each.fine]
     return {each.what: each.said for each in found if each.what not in ("Java", "lake", "driver")}
 

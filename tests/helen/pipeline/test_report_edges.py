@@ -265,7 +265,7 @@ def test_a_run_costs_what_those_say_that_told_it(spark: Any, lake: Lake, history
 
 @pytest.mark.parametrize(("zone", "strange"), [("Europe/Berlin", 0), ("UTC", 10)])
 def test_the_usual_load_follows_the_clocks_of_a_zone(zone: str, strange: int) -> None:
-    """Load from nine to five on Berlin's workdays, over the night in which its summer time ends."""
+    """A load from nine to five on workdays is usual in its own zone over the end of summer time, and strange in UTC."""
     first = local_days(date(2026, 9, 14), date(2026, 9, 14), "Europe/Berlin")[0].begin // HOUR
     report = local_days(date(2026, 10, 26), date(2026, 10, 30), "Europe/Berlin")
     hours = range(first, report[-1].end // HOUR)

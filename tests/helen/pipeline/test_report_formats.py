@@ -1,4 +1,4 @@
-"""Reports in each format, with names that an attacker would choose."""
+"""Tests reports in each format, with names that an attacker would choose."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sums of the few columns of a segment that they need are those of all of its columns."""
+"""Tests that sums from the few columns that they need equal those from all columns of a segment."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory, new_history: Any, take_in: An
 
 @pytest.fixture
 def say(lake: Lake, spark: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Say]:
-    """Runs the command with the Spark of the tests, and counts how often it was started."""
+    """Return a function that runs the command with the Spark of the tests, and counts its starts."""
 
     class Kept(SimpleNamespace):
         def __getattr__(self, name: str) -> Any:

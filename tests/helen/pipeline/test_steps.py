@@ -1,4 +1,4 @@
-"""Steps of counters: the short way of a batch gives what the general one does, and rows have each column of m5."""
+"""Tests steps of counters: the short way of a batch gives those of the general one, with each column of m5."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def rows(frame: Any) -> list[dict[str, Any]]:
 
 
 def same(one: list[dict[str, Any]], other: list[dict[str, Any]]) -> None:
-    """Counts and times equal, sums to 1e-9."""
+    """Check that rows are equal, counts and times exactly, and sums to 1e-9."""
     assert len(one) == len(other) > 0
     for mine, yours in zip(one, other, strict=True):
         wrong = {

@@ -47,7 +47,7 @@ def follow(lake: Lake) -> None:
 
 
 def replaced(lake: Lake, table: str, change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]) -> None:
-    """Change the rows of a table as no program of ours does."""
+    """Change the rows of a table as no part of the pipeline does."""
     lake.lock()
     rows = pa.Table.from_pylist(change(lake.rows(table)), schema=lake.tables[table].arrow)
     lake.publish(table, lake.stage_rows(table, rows), {}, lake.files(table), fresh=False)

@@ -1,4 +1,4 @@
-"""Requests that look at all agents do so in turns: they are counted in each turn, to the answer."""
+"""Tests that requests that look at all agents do so in turns, counted in each turn up to the answer."""
 
 from __future__ import annotations
 

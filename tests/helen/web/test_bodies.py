@@ -74,7 +74,7 @@ def test_what_is_no_great_body(raw: bytes) -> None:
 
 
 class Everything(Body, frozen=True, kw_only=True):
-    """Has a field of each kind."""
+    """Declare a field of each kind."""
 
     name: Text
     on: Patterns

@@ -1,4 +1,4 @@
-"""Routes are declared in one place each, with types: nothing is gathered twice or forgotten, and little is Any."""
+"""Tests that routes are declared in one place each, with types: none twice or forgotten, and few `Any`."""
 
 from __future__ import annotations
 

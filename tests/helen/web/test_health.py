@@ -178,7 +178,7 @@ def test_a_helen_that_stops_is_not_ready(tmp_path: Path) -> None:
 
 
 def promtool(page: bytes) -> str:
-    """Return what promtool has to say of a page; nothing if it is content."""
+    """Return promtool's complaints about a page, or nothing."""
     path = shutil.which("promtool")
     assert path is not None, "promtool is missing: apt-get install prometheus"
     done = subprocess.run([path, "check", "metrics"], input=page, capture_output=True, timeout=30, check=False)

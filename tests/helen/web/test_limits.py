@@ -188,7 +188,7 @@ QUERIES = ["", "?all=true", "?all=1&strips=1&group=agent", "?group=check&all=1",
 
 
 def filled(halves: Halves, path: str) -> str:
-    """Return a path of a route with names of the half that is seen."""
+    """Return a path of a route with names of the visible half."""
     known = FILL | {"job_id": halves.job}
     if "windows/<name>" in path or "silence/<name>" in path:
         known["name"] = "both"
@@ -494,7 +494,7 @@ COMMANDS = [
 
 
 def command(halves: Halves, token: str, *words: str) -> Any:
-    """Run a command of `helen` with a token, and return what click has of it."""
+    """Run a command of `helen` with a token, and return click's result."""
     return CliRunner().invoke(main, [*words, "--url", f"http://{halves.helen.run['web']}", "--token", token])
 
 

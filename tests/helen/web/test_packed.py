@@ -1,4 +1,4 @@
-"""Answers that are packed in pieces: each can be read as soon as it is there, and all together are one gzip."""
+"""Tests answers packed in pieces: each can be read as soon as it is there, and all together are one gzip."""
 
 from __future__ import annotations
 

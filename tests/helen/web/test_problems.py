@@ -1,4 +1,5 @@
-"""Errors of the rooms below become problems: one status and title each, the error's own words, and headers."""
+"""Tests that errors of the packages below become problems: one status and title each, the error's words, and
+headers."""
 
 from __future__ import annotations
 

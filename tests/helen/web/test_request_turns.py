@@ -76,7 +76,7 @@ class Site:
             self.feed.take_changes()
 
     def parts(self, sight: Sight | None) -> Any:
-        """Return the parts that a request for rows needs; its caller sees what `sight` says."""
+        """Return the parts that a request for rows needs, for a caller with this sight."""
         return SimpleNamespace(
             row_feed=self.feed, visible=lambda caller: sight, version="1",
             events=SimpleNamespace(id_of=lambda at: f"e.{at}"),
@@ -84,7 +84,7 @@ class Site:
         )  # fmt: skip
 
     def follow(self, begin: Callable[[], Deferred[Any]]) -> tuple[Any, list[int]]:
-        """Return the answer, and how many rows each turn looked at."""
+        """Return the answer, and the number of rows that each turn looked at."""
         sizes, done, self_touched = list[int](), list[Any](), self.touched
         self_touched.clear()
         begin().addBoth(done.append)

@@ -13,7 +13,7 @@ from helen.web.connections.short_turns import TURN_SECONDS, budget, take_turns
 
 
 class Works:
-    """Does steps that take some seconds of its own clock, and notes in which turn of the reactor each was."""
+    """Do steps that take some seconds of a clock, and note the turn of the reactor of each."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, cost: float) -> None:
         self.clock, self.now, self.cost, self.turn = Clock(), 0.0, cost, 0

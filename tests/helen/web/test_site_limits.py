@@ -32,7 +32,7 @@ from helen.web.site import REQUEST_SECONDS, QuietSite
 
 
 class Slow(Resource):
-    """Answers later, when the test says so."""
+    """Answer later, when the test says so."""
 
     isLeaf = True
 

@@ -27,7 +27,7 @@ from helen.web.connections.web_tls import HSTS, WebTLS
 
 
 def make_pair(folder: Path, name: str = "localhost", password: bytes | None = None) -> tuple[Path, Path]:
-    """Write a certificate for itself, and its key."""
+    """Write a self-signed certificate, and its key."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
     now = datetime.datetime.now(datetime.UTC)

@@ -15,7 +15,7 @@ from helen.cli.mcp.lines import MOST_LINE, MOST_UNANSWERED, Lines
 
 
 class Source(io.BytesIO):
-    """Counts the lines that were read."""
+    """Count the lines that were read."""
 
     read_lines = 0
 

@@ -1,4 +1,4 @@
-"""Answers of `helen mcp`: what Helen says is data between marks, without control characters, and never long."""
+"""Tests answers of `helen mcp`: Helen's data stands between marks, without control characters, and is never long."""
 
 from __future__ import annotations
 

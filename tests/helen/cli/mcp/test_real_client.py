@@ -43,7 +43,7 @@ def token(helen: Running, name: str, scope: str) -> str:
 
 
 def talk(words: list[str], say: Callable[[Protocol], Awaitable[None]], mode: str = "auto") -> None:
-    """Start `helen mcp`, and say something to it."""
+    """Start `helen mcp`, and make calls to it."""
 
     async def said() -> None:
         server = StdioServerParameters(command=sys.executable, args=[*HELEN, "mcp", *words], env=environment())

@@ -26,7 +26,7 @@ EIGHT = ["status", "problems", "agents", "explain", "history", "query", "plan", 
 
 @define
 class Played:
-    """Answers as Helen does, and writes down what it is asked; an error in `answers` is raised."""
+    """Answer as Helen does, and note the requests; an error in `answers` is raised."""
 
     answers: dict[str, Any] = field(factory=dict)
     scopes: list[str] = field(factory=lambda: ["operate", "read"])
@@ -65,7 +65,7 @@ def calls_to(helen: Played, read_only: bool = False) -> ToolCalls:
 
 
 def called(calls: ToolCalls, name: str, **given: Any) -> Any:
-    """Return what a tool says; a failure must be one."""
+    """Return the document of a tool's answer, which must not be a failure."""
     answer = calls.call(name, given)
     assert not answer.is_error, answer.text
     return json.loads(DATA.search(answer.text)[2])  # type: ignore[index]

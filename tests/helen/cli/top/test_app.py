@@ -44,7 +44,7 @@ class FakeFeed:
 
 
 class FakeClient:
-    """Writes down what it is asked."""
+    """Note the requests."""
 
     def __init__(self) -> None:
         self.posted: list[tuple[str, Any]] = []
@@ -112,7 +112,7 @@ class Screen:
         raise AssertionError(f"it does not come: {self.lines()}")
 
     def lines(self) -> list[str]:
-        """Return what is on the screen, as text."""
+        """Return the lines of the screen as text."""
         strips = self.app.screen._compositor.render_strips()
         return ["".join(segment.text for segment in strip).rstrip() for strip in strips][: self.app.size.height]
 
@@ -135,7 +135,7 @@ def play(
 
 
 def test_the_rows_on_80_by_24() -> None:
-    """Counts and what is told above, rows with letters beside colour, keys below; nothing is wider than the screen."""
+    """A screen of 80 by 24 has counts above, rows with letters beside colour, and keys below, none wider than it."""
 
     async def scene(screen: Screen) -> None:
         assert screen.lines()[0] == "asking Helen ..."
@@ -218,7 +218,8 @@ def test_filter_and_sort() -> None:
 
 
 def test_actions() -> None:
-    """Run, acknowledge, downtime: for the row under the cursor; the answer is shown, what is hostile in it escaped."""
+    """Run, acknowledge and downtime act on the row under the cursor, and the answer is shown with hostile characters
+    escaped."""
 
     async def scene(screen: Screen) -> None:
         await screen.press("r")

@@ -16,7 +16,7 @@ PATIENCE = 60.0  # seconds; only a broken thread comes near it
 
 
 class FakeClient:
-    """Answers what it is told to, and writes down what it was asked."""
+    """Answer as the test says, and note the requests."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []

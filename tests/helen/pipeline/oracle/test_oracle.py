@@ -87,7 +87,7 @@ from f group by all
 
 @pytest.mark.parametrize(("table", "seconds"), [("m5", 300), ("h1", 3600), ("d1", 86_400)])
 def test_sums_are_those_of_duckdb(told: tuple[Truth, Lake], table: str, seconds: int) -> None:
-    """Counts exactly, sums to 1e-9."""
+    """Each level has DuckDB's sums of the raw results: counts exactly, and sums to 1e-9."""
     _, lake = told
     connection = duckdb.connect()
     connection.execute("set timezone = 'UTC'")

@@ -29,7 +29,7 @@ def web(fleet: Running) -> Iterator[Web]:
 
 
 class Answer:
-    """Holds what a browser gets."""
+    """Hold a browser's answer."""
 
     def __init__(self, raw: http.client.HTTPResponse) -> None:
         self.status, self.headers, self.body = raw.status, raw.headers, raw.read()
@@ -40,7 +40,7 @@ class Answer:
 
 
 class Browser:
-    """Sends what a browser of a user would send: its cookie, and on writes Origin and the page's token."""
+    """Send the requests of a user's browser: its cookie, and on writes Origin and the page's token."""
 
     def __init__(self, web: Web) -> None:
         self.web, self.cookie = web, ""

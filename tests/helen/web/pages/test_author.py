@@ -291,7 +291,8 @@ def test_another_author_has_pushed_meanwhile(fresh: Running, new_tab: NewTab) ->
 
 
 def test_a_push_during_a_rollout_names_it(fresh: Running, new_tab: NewTab) -> None:
-    """Lint goes on meanwhile; pause, resume and undo are beside the editor."""
+    """A push during a rollout is refused by a line that names it; drafts are judged, and the rollout can be steered
+    meanwhile."""
     slow = {"files": {"pulse.lua": pulse("slow")}, "rings": "34%,100%", "gates": {"window": "10m", "patience": "1h"}}
     fresh.client.post("/api/v1/push", slow)
     with new_tab() as tab:

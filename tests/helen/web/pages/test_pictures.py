@@ -35,7 +35,7 @@ ASSIGNED = {"cpu": "2s", "memory": "2s", "uptime": "5s", "pulse": "2s", "sick": 
 
 
 def made_of() -> str:
-    """Return the sum over all that a picture shows, vendored files left out: they are held by sums of their own."""
+    """Return the sum over all that a picture shows, without vendored files, which have sums of their own."""
     total = hashlib.sha256()
     for path in sorted([*STATIC.glob("*.*"), *TEMPLATES.rglob("*.html")]):
         total.update(f"{path.name}\n".encode() + path.read_bytes())

@@ -44,7 +44,7 @@ class Stage:
         return found
 
     def push(self, text: str = "", rings: str = "34%,67%,100%", gates: dict[str, str] = QUICK) -> int:
-        """Push another text of `pulse`, as one that may be asked for several times."""
+        """Push another text of `pulse`, also several times."""
         self.pushed += 1
         files = {"pulse.lua": text or pulse(f"word {self.pushed}")}
         made = self.helen.client.post("/api/v1/push", {"files": files, "rings": rings, "gates": gates})

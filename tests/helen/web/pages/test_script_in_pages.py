@@ -46,7 +46,7 @@ class Liar:
         self.sequence = 0
 
     def confirm(self, document: dict[str, object], check: str = CHECK) -> None:
-        """Report so often that what is broken is confirmed."""
+        """Report a result so often that it is confirmed."""
         for _ in range(4):
             self.report(check, document)
 

@@ -57,7 +57,7 @@ class Stage:
         self.agent = helen.agent("web-1", "role=web")
 
     def begin(self) -> None:
-        """Let all be ok once, then bad."""
+        """Let all checks be ok once, then bad."""
         helen = self.helen
         self.wait_for("ok", *IDS)
         down = {"kind": "downtime", "id": "d1", "agents": ["web-1"], "checks": ["held"], "comment": "disks"}
@@ -67,7 +67,7 @@ class Stage:
         self.acknowledge("acked", "eva", HOSTILE)
 
     def acknowledge(self, check: str, owner: str, comment: str) -> None:
-        """Take a problem over."""
+        """Acknowledge a problem."""
         body = {"keys": [["web-1", check]], "owner": owner, "comment": comment}
         self.helen.client.post("/api/v1/acks/many", body)
 

@@ -30,7 +30,7 @@ def condition(status: str, since: float, reason: str | None = None) -> dict[str,
 
 
 def line(at: int, ago: float, was: str, now: str, before: float = 0.0, reason: str | None = None) -> Line:
-    """Return a transition of `ago` seconds before the start; what was before it began `before` seconds earlier."""
+    """Return a transition `ago` seconds before the start, from a status that began `before` seconds earlier."""
     when = STARTED - ago
     document = {"was": condition(was, when - before), "now": condition(now, when, reason)}
     said = json.dumps({"kind": "transition", "agent": KEY[0], "check_id": KEY[1], "document": document})
@@ -38,7 +38,7 @@ def line(at: int, ago: float, was: str, now: str, before: float = 0.0, reason: s
 
 
 class Journal:
-    """Answers questions from lines, `most` a page; `known_from` is when it begins."""
+    """Answer questions from lines, `most` a page; `known_from` is when it begins."""
 
     def __init__(self, lines: list[Line], most: int = 1_000, known_from: float | None = 0.0) -> None:
         self.lines, self.most, self.known_from = lines, most, known_from

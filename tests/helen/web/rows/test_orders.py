@@ -1,4 +1,4 @@
-"""Orders have the rows of a feed sorted at each moment, and answers are picked from them in short steps."""
+"""Tests that orders have the rows of a feed sorted at each moment, and answers are picked in short steps."""
 
 from __future__ import annotations
 

@@ -250,7 +250,7 @@ def test_a_row_that_became_well_leaves_a_board_of_problems() -> None:
 
 
 def flickered(agents: int, looks: int) -> Board:
-    """Return a board on which in each look all checks have become something else."""
+    """Return a feed in which each look has changed all checks."""
     played = Play({f"a{number}/c": Rule(attempts=1) for number in range(agents)})
     board = Board(played.timeline)
     for number in range(looks):

@@ -1,4 +1,4 @@
-"""Counts of callers that see some agents are those of the rows that they see, at each moment."""
+"""Tests that the counts of limited callers are those of their visible rows at each moment."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def test_nothing_answers_at_the_url() -> None:
 
 
 def test_a_folder_of_somebody_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A state folder that cannot be read is not taken for one where no Helen runs: the connection decides."""
+    """A state folder that cannot be read is left to the connection, whose error ends the command with 1."""
     monkeypatch.setattr(os, "access", lambda *_: False)
     result = CliRunner().invoke(main, ["agents", "--state", str(tmp_path)])
     assert (result.exit_code, "no Helen runs on" in result.output) == (1, True)

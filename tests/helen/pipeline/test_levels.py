@@ -114,6 +114,6 @@ def test_a_weekly_level_is_one_row(in_berlin: None, spark: Any, history: Any, ta
 
 
 def weeks(lake: Lake, spark: Any) -> list[tuple[datetime, int, int, float]]:
-    """Return of each week of the check its begin, its results, its bad ones, and the sum of its run times."""
+    """Return the begin of each week of the check, its results, its bad ones, and the sum of its run times."""
     rows = view(spark, lake, "w1").where("metric = ''").orderBy("bucket").toArrow().to_pylist()
     return [(row["bucket"], row["n"], row["critical"], row["sum"]) for row in rows]

@@ -180,7 +180,7 @@ def test_urls_of_pings(helen: Running) -> None:
 
 @pytest.mark.integration
 def test_old_tls_is_refused(helen: Running) -> None:
-    """The TLS port answers plain HTTP with nothing."""
+    """A plain HTTP request to the TLS port gets no HTTP answer."""
     host, _, port = helen.run["web"].rpartition(":")
     with socket.create_connection((host, int(port)), timeout=60) as raw:
         raw.sendall(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n")

@@ -1,4 +1,4 @@
-"""How the suite is shared out among processes (`pytest -n 3 --no-loadscope-reorder`); the count of the 70 cases."""
+"""Shares the suite out among processes (`pytest -n 3 --no-loadscope-reorder`), and counts the 70 cases."""
 
 from __future__ import annotations
 

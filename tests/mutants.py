@@ -99,7 +99,7 @@ class Mutant:
 
 @define
 class Package:
-    """A folder of code with the folder of its tests."""
+    """Describes a folder of code with the folder of its tests."""
 
     name: str
     files: list[str]
@@ -260,7 +260,7 @@ def _is_none(node: ast.expr) -> bool:
 
 @define(frozen=True)
 class Equivalent:
-    """A mutant written down as one that changes nothing that can be seen, with the reason."""
+    """Describes a mutant that changes nothing that can be seen, with the reason."""
 
     file: str
     function: str
@@ -308,7 +308,7 @@ def sample(package: Package, seed: int, count: int, known: list[Equivalent]) -> 
 
 @define
 class Copy:
-    """A copy of the tree in which one mutant at a time lives and is tested."""
+    """Holds a copy of the tree in which one mutant at a time lives and is tested."""
 
     root: Path
     log: Path

@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def entries() -> dict[str, Any]:
-    """Everything that can be asked for, and its action: HTTP and control socket, Scale0, its management, ZeroTask."""
+    """Return all that can be asked for, with its action: HTTP and control socket, Scale0, its management, ZeroTask."""
     found: dict[str, Any] = {f"HTTP {route.name}": route.does for route in ROUTES}
     found |= {f"Scale0 {command}": network.COMMANDS.get(command) for command in options.TO_BROKER}
     found |= {f"management {command.name}": command.action for command in COMMANDS}
@@ -66,7 +66,7 @@ def test_one_name_is_one_action() -> None:
 
 
 def test_no_action_is_left_over() -> None:
-    """Each that is named is that of some route, and what the audit knows a route by is its action."""
+    """Each named action is that of some route, and the audit knows a route by its action."""
     used = {route.does for route in ROUTES} | {actions.REPORT, actions.DETAILS, actions.ALL_SESSIONS}
     assert set(actions.ACTIONS.values()) - used == set()
     other = {(route.does.name, route.action) for route in ROUTES if route.action not in (None, route.does.name)}
@@ -100,7 +100,7 @@ def test_a_scope_includes_what_it_says(role: str) -> None:
 
 
 def test_an_operator_is_no_program() -> None:
-    """`admin` answers for no agent, and a Helen publishes and revokes nothing."""
+    """A caller with `admin` answers for no agent, and a Helen publishes and revokes nothing."""
     assert decide(Caller("x", ("admin",)), network.OFFER_AGENT) is not None
     for action in (actions.ACTIONS["push"], actions.ACTIONS["revoke"], network.CHECK):
         assert decide(Caller("h", ("helen",)), action) is not None
@@ -118,7 +118,9 @@ WEB, DB = Target("web-1", {"team": "shop", "site": "a"}), Target("db-1", {"team"
     ],
 )  # fmt: skip
 def test_a_caller_may_be_limited_to_agents(on: tuple[str, ...] | None, web: bool, db: bool) -> None:
-    """By names and labels; then it touches neither other agents nor all of them, whatever its scopes."""
+    """A caller may be limited by names and labels; then it touches neither other agents nor all of them,
+    at any scope.
+    """
     caller = Caller("x", ("admin",), on=on)
     for target, may in ((WEB, web), (DB, db)):
         assert (decide(caller, actions.ACTIONS["revoke"], target) is None) is may
@@ -128,7 +130,7 @@ def test_a_caller_may_be_limited_to_agents(on: tuple[str, ...] | None, web: bool
 
 
 def test_what_fits_no_pattern_is_refused() -> None:
-    """For any limit: a caller touches an agent only if one of its patterns fits it."""
+    """A caller with any limit touches an agent only if one of its patterns fits it."""
     dice = random.Random(37)
     words = ["web", "db", "*", "?", "team", "=", "-", "1", "[", "]", ""]
     for _ in range(2_000):

@@ -181,7 +181,7 @@ LAZY: dict[str, str] = {}
 
 @frozen
 class Import:
-    """One imported name, as a module of somebody's."""
+    """Describes one imported name, as a module of somebody's."""
 
     module: str
     line: int
@@ -192,7 +192,7 @@ class Import:
 
 @frozen
 class Module:
-    """A file of ours and what it imports."""
+    """Describes a file of ours and what it imports."""
 
     name: str
     path: str
@@ -205,7 +205,7 @@ def folder_of(package: str) -> str:
 
 @cache
 def modules(root: Path) -> dict[str, Module]:
-    """Every module of our packages, by its name."""
+    """Return every module of our packages, by its name."""
     paths = {name: path for package in OURS for name, path in _paths(root, package)}
     return {name: Module(name, str(path.relative_to(root)), tuple(_imports(name, path, paths)))
             for name, path in paths.items()}  # fmt: skip
@@ -329,7 +329,7 @@ def hidden_imports(root: Path) -> list[str]:
 
 
 def impure(root: Path) -> list[str]:
-    """I/O in the files that have none."""
+    """Return the imports of I/O in the files that must have none."""
     found = []
     for module in modules(root).values():
         if not any(Path(module.path).match(pattern) for pattern in PURE):
@@ -342,7 +342,7 @@ def impure(root: Path) -> list[str]:
 
 
 def misplaced(root: Path) -> list[str]:
-    """Libraries that have one door."""
+    """Return the imports of libraries that only other modules may import."""
     return [
         f"{module.path}:{imported.line} imports {imported.module}; only {', '.join(doors)} may"
         for library, doors in ONLY_HERE.items()
@@ -353,7 +353,9 @@ def misplaced(root: Path) -> list[str]:
 
 
 def crowded_packages(root: Path) -> list[str]:
-    """`__init__.py` files that hold something, packages without one, and plugins that would hide Twisted's own."""
+    """Return `__init__.py` files that hold something, packages without one, and plugins that would hide
+    Twisted's own.
+    """
     found = []
     for package in OURS:
         folder = root / folder_of(package)
@@ -390,7 +392,7 @@ _KEY = re.compile(rb"-----BEGIN [A-Z ]*PRIVATE" + rb" KEY-----\s+[A-Za-z0-9+/=]{
 
 
 def private_keys(root: Path) -> list[str]:
-    """Key material among the files that git knows."""
+    """Return the files that git knows and that hold key material."""
     return [
         f"{path} holds a private key" for path in tracked(root)
         if _KEY_NAMES.search(path) or _KEY.search(content(root / path))
@@ -407,7 +409,7 @@ def machine_paths(root: Path) -> list[str]:
 
 
 def tracked(root: Path) -> list[str]:
-    """The files that git knows; every file where there is no git."""
+    """Return the files that git knows; every file if there is no git."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=root, capture_output=True, check=False)
     if listed.returncode == 0:
         return [name for name in listed.stdout.decode().split("\0") if name]
@@ -545,7 +547,7 @@ def test_a_good_tree_passes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("rule", "path", "text", "said"), BAD.values(), ids=BAD)
 def test_each_rule_finds_what_it_is_for(tmp_path: Path, rule: str, path: str, text: str, said: str) -> None:
-    """One wrong file in a good tree, and the rule names it."""
+    """A rule names the one wrong file in a good tree."""
     ring = {"scale0/wire/b.py": "import scale0.wire.c\n", "scale0/wire/c.py": "from scale0.wire.reader import x\n"}
     tree = grow(tmp_path, GOOD | ring | {"helen/tap.py": "from helen.states import machine\n", path: text})
     found = RULES[rule](tree)

@@ -1,4 +1,4 @@
-"""docs/architecture.rst names the components and modules of today, in the order of `LAYERS`."""
+"""Tests that docs/architecture.rst names the components and modules of today, in the order of `LAYERS`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def layers_of_the_page() -> list[str]:
 
 
 def test_the_table_has_every_component_of_the_server() -> None:
-    """And no other; `LAYERS` knows them all."""
+    """The table has all components of the server and no other, and `LAYERS` knows them all."""
     components = {component for component in test_architecture.LAYER_OF if component.startswith("helen.")}
     assert set(layers_of_the_page()) == {
         component for component in components if not component.startswith(APART) and is_folder_or_named(component)
@@ -41,7 +41,7 @@ def test_the_order_is_that_of_the_rows() -> None:
 
 @pytest.mark.parametrize("name", sorted(set(re.findall(r"``((?:helen|equus|scale0|zerotask)(?:\.\w+){2,})``", PAGE))))
 def test_each_module_that_is_named_exists(name: str) -> None:
-    """A step of a walk leads to a file, or to a thread by its name."""
+    """A step of a walk leads to a file or a folder."""
     path = ROOT / name.replace(".", "/")
     assert path.is_dir() or path.with_suffix(".py").exists()
 

@@ -36,7 +36,7 @@ def test_no_drawing_is_stale(tmp_path: Path) -> None:
 
 
 def test_what_the_code_does_not_have(drawing: Any, tmp_path: Path) -> None:
-    """A module, a class, a method, a message or a constant that is gone."""
+    """A module, a class, a method, a message or a constant that is gone is refused."""
     _, facts = drawing
     (tmp_path / "package").mkdir()
     (tmp_path / "package" / "printer.py").write_text(
@@ -59,7 +59,7 @@ def test_what_the_code_does_not_have(drawing: Any, tmp_path: Path) -> None:
 
 
 def test_text_that_runs_over_its_box(drawing: Any) -> None:
-    """It is refused when the drawing is made: bytes alone would not show it."""
+    """Such text is refused when the drawing is made: bytes alone would not show it."""
     canvas, _ = drawing
     sheet = canvas.Canvas("one")
     sheet.box(0, 0, 100, "short", ["as it is"])

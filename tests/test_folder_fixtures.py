@@ -1,4 +1,4 @@
-"""A session's fixture of a folder ends with the last test of that folder, in a run of pytest of its own."""
+"""Tests that a session's fixture of a folder ends with the last test of that folder, in a run of pytest of its own."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ TESTS = {
 
 
 def test_it_ends_when_nobody_can_ask_for_it_any_more(tmp_path: Path) -> None:
-    """Not before: a folder within the folder has it as well. Not twice: the end of the session finds nothing to do."""
+    """The fixture does not end before: a folder within the folder has it as well. Not twice: the end of the session
+    finds nothing to do.
+    """
     for name, text in TESTS.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)

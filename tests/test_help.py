@@ -48,14 +48,14 @@ def test_no_line_about_a_command_is_cut(program: str) -> None:
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_each_option_names_its_value_and_has_a_help(program: str) -> None:
-    """DURATION, AGENTS, JSON and the like, which docs and errors use as well."""
+    """A value is named DURATION, AGENTS, JSON and the like, as docs and errors name it too."""
     assert [
         fault for name, command, _ in commands(program, PROGRAMS[program]) for fault in nameless_values(name, command)
     ] == []
 
 
 def test_both_faults_are_found() -> None:
-    """On a small program of its own."""
+    """Both faults are found in a small program of the test's own."""
 
     @click.group()
     def program() -> None: ...

@@ -1,4 +1,4 @@
-"""The mutation run: what it changes, that a seed says it all, and that what is written down as equivalent is there."""
+"""Tests the mutation run: what it changes, that a seed says it all, and that equivalent mutants on record exist."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_changes(source: str) -> None:
 
 
 def test_a_mutant_says_where_it_is() -> None:
-    """By the line, and by the function, which later changes of the file don't move."""
+    """A mutant is named by its line, and by its function, which later changes of the file don't move."""
     source = "x = 'é'; y = a < b\nclass A:\n    def f(self):\n        return c + d"
     found = mutants.mutants_of("a.py", source.encode())
     assert [str(each) for each in found] == [
@@ -70,7 +70,7 @@ def test_a_mutant_says_where_it_is() -> None:
 
 
 def test_the_seed_says_it_all() -> None:
-    """The same seed draws the same mutants of a package, another one others."""
+    """The same seed draws the same mutants of a package, and another one draws others."""
     (package,) = mutants.packages_of(["helen/states"])
     drawn = [mutants.sample(package, seed, 30, []) for seed in (7, 7, 8)]
     assert drawn[0] == drawn[1] != drawn[2]

@@ -1,4 +1,4 @@
-"""Every command that a text names can be typed so: docs, messages, pages in a browser, units, comments."""
+"""Tests that every command that a text names can be typed so: docs, messages, pages in a browser, units, comments."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_all_commands_exist() -> None:
 
 
 def test_each_kind_of_file_is_read() -> None:
-    """Fewer commands than these would mean that a reader has gone blind."""
+    """Find at least so many commands in each kind of file; fewer would mean that a reader has gone blind."""
     found = Counter(each.place.partition(":")[0].rpartition(".")[2] for each in named_commands())
     assert {kind: found[kind] for kind, least in LEAST.items() if found[kind] < least} == {}
     assert len(READERS) == 16
@@ -64,12 +64,12 @@ def test_each_kind_of_file_is_read() -> None:
     ],
 )
 def test_what_is_wrong_is_said(text: str, fault: str) -> None:
-    """A person who types it would hear the same."""
+    """The fault of a command is the sentence that a person who types it would read."""
     assert fault_of(text) == fault
 
 
 def test_texts_are_read_as_they_are_written() -> None:
-    """Values that a program fills in, lines that go on, what stands beside a command, and what is no command."""
+    """Each reader finds filled-in values, lines that go on and words beside a command, and skips what is no command."""
     page = "Say ``helen ack\n--on x``.\n\n    helen run disk \\\n        --on db  asks\n    a helen\n"
     assert list(of_page(page)) == [
         (1, "helen ack\n--on x"), (4, "helen run disk --on db"),

@@ -14,7 +14,7 @@ from zerotask.functions import load
 
 
 def test_the_check_of_several_histories(tmp_path: Path) -> None:
-    """It says its new name on stderr, and answers as that one does: the same words, the same exit status."""
+    """The old name tells the new one on stderr, and answers as that one does: the same words, the same exit status."""
     words = [str(tmp_path / "none")]
     ran = [
         subprocess.run([sys.executable, "-m", module, *words], capture_output=True, text=True, check=False)
@@ -26,7 +26,7 @@ def test_the_check_of_several_histories(tmp_path: Path) -> None:
 
 
 def test_tasks_of_the_pipeline(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A node that is started with the old name of the module serves the same functions, after the same check."""
+    """The old name of the module serves the same functions as the new one, after the same check."""
     monkeypatch.setenv("HELEN_STATE", "/nowhere")
     monkeypatch.setattr(pipeline_tasks, "NEEDED", ())
     old, new = (load([module], False) for module in ("helen.pipeline_tasks", "helen.jobs.pipeline_tasks"))

@@ -1,4 +1,4 @@
-"""The stages' bound on waits, and their ports."""
+"""Tests the stages' bound on waits, and their ports."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_a_time_in_which_all_stood_still_does_not_count(monkeypatch: pytest.Monk
 
 
 def test_slow_looks_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not each long step is a machine that stood still: a look that takes 20 s doesn't get twenty minutes."""
+    """A look that takes 20 s uses up the bound, and is not taken for a machine that stood still."""
     now = [0.0]
     monkeypatch.setattr(patience, "time", SimpleNamespace(monotonic=lambda: now[0]))
     bound = Patience(60.0)

@@ -217,12 +217,12 @@ def figures() -> dict[str, prose.Figures]:
 
 @pytest.mark.parametrize("package", prose.PACKAGES)
 def test_each_package_meets_each_bar(figures: dict[str, prose.Figures], package: str) -> None:
-    """So no package can hide behind another; `./dev prose` names the places."""
+    """Each package is measured by itself, so that none can hide behind another; `./dev prose` names the places."""
     assert figures[package].short() == []
 
 
 def test_the_product_meets_each_bar() -> None:
-    """All packages together."""
+    """All packages together meet each bar."""
     assert prose.measure(prose.files_of([])).short() == []
 
 
@@ -232,7 +232,7 @@ def test_every_package_is_measured() -> None:
 
 
 def test_programs_are_it() -> None:
-    """In documents and in all text that is printed or sent."""
+    """A program is called it in documents and in all text that is printed or sent."""
     assert she_in_documents(ROOT) == []
     assert she_in_strings(ROOT) == []
 
@@ -244,12 +244,12 @@ def test_no_metaphors() -> None:
 
 
 def test_no_sentence_of_a_document_begins_with_a_clause() -> None:
-    """In each document that is held to it."""
+    """No sentence begins with a clause in any document that is held to it."""
     assert clauses_in_documents(ROOT) == []
 
 
 def test_sentences_of_documents_are_short() -> None:
-    """At most 35 words, so that they are read once; `python -m tests.prose_documents` names the others."""
+    """A sentence has at most 35 words, so that it is read once; `python -m tests.prose_documents` names the others."""
     assert prose_documents.too_long(clean_documents(ROOT)) == []
     assert all((ROOT / "docs" / f"{name}.rst").exists() or (ROOT / name).is_dir() for name in NOT_HELD)
 
@@ -271,7 +271,7 @@ def test_each_docstring_begins_with_a_verb() -> None:
 
 
 def test_no_sentence_of_a_docstring_begins_with_a_clause() -> None:
-    """Not the first one alone."""
+    """No sentence of a docstring begins with a clause, and not only the first one."""
     assert clauses_in_docstrings(ROOT) == []
 
 
@@ -320,7 +320,7 @@ def test_a_good_tree_passes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", BAD)
 def test_each_figure_can_miss_its_bar(tmp_path: Path, name: str) -> None:
-    """By one change of the good source, and no other figure misses its own."""
+    """One change of the good source makes each figure miss its bar, and no other figure misses its own."""
     root = tree(tmp_path, GOOD.replace(*BAD[name]))
     found = prose.measure(prose.files_of([], root), root)
     assert [each.rpartition(":")[0] for each in found.short()] == [name]
@@ -344,7 +344,7 @@ def test_a_function_without_a_docstring(tmp_path: Path) -> None:
     ],
 )
 def test_a_metaphor_is_found(tmp_path: Path, source: str, where: str) -> None:
-    """In each of the four places where one may stand; a longer word that holds one is none."""
+    """A metaphor is found in each of the four places where one may stand; a longer word that holds one is none."""
     assert any(each.endswith(where) for each in metaphors(tree(tmp_path, source)))
 
 
@@ -362,14 +362,18 @@ def test_words_that_only_look_so(tmp_path: Path) -> None:
     ],
 )
 def test_a_thing_at_the_beginning_is_found(tmp_path: Path, source: str) -> None:
-    """In the docstring of a module, a class and a function; a word that only begins so is none."""
+    """A thing at the beginning is found in docstrings of modules, classes and functions; a word that only begins so is
+    none.
+    """
     assert len(noun_phrases(tree(tmp_path, source), ("groundwork",))) == 1
     (tmp_path / "groundwork" / "things.py").write_text(source.replace('"""T', '"""Allow t').replace('"""A', '"""Onea'))
     assert noun_phrases(tmp_path, ("groundwork",)) == []
 
 
 def test_a_clause_at_the_beginning_is_found(tmp_path: Path) -> None:
-    """Behind another sentence, over a break of lines, and in a list; no heading and no question."""
+    """A clause is found behind another sentence, over a break of lines, and in a list; headings and questions are left
+    out.
+    """
     page = "What is told\n------------\n\nIt runs. Of\nits parts two run. Often: what it says.\n\n"
     page += "- Who asks is told.\n\nWhat now? Whatever. Offers.\n"
     root = tree(tmp_path, GOOD, page=page)
@@ -396,7 +400,7 @@ def test_a_clause_in_a_docstring_is_found(tmp_path: Path) -> None:
 
 
 def test_she_is_found_in_tests(tmp_path: Path) -> None:
-    """In a comment, a text and a name."""
+    """The word she is found in a comment, a text and a name."""
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "test_x.py").write_text('hers = 1  # her own\nsaid = "she runs"\nother = 2  # others\n')
     assert [each.split(":")[1] for each in she_in_tests(tmp_path)] == ["1", "1", "2"]
@@ -429,19 +433,19 @@ def test_a_long_sentence_is_found(tmp_path: Path) -> None:
     ],
 )
 def test_an_inverted_sentence(sentence: str, is_inverted: bool) -> None:
-    """A place, and then the verb."""
+    """A sentence is inverted if a place stands before its verb."""
     assert bool(INVERTED.match(sentence)) is is_inverted
 
 
 def test_she_is_found(tmp_path: Path) -> None:
-    """In a page and in a text that is printed; not in the rule that forbids it."""
+    """The word she is found in a page and in a text that is printed, and not in the rule that forbids it."""
     root = tree(tmp_path, 'SAID = "start her"\n', page="She runs.\n", glossary=f"it\n\n{RULES_HEADING}\n\nnever she\n")
     assert she_in_documents(root) == ["docs/page.rst:1: She runs."]
     assert she_in_strings(root) == ["groundwork/things.py:1: 'start her'"]
 
 
 def test_a_package_without_figures_is_found(tmp_path: Path) -> None:
-    """One that setup.cfg installs and `prose.PACKAGES` lacks."""
+    """A package that setup.cfg installs and `prose.PACKAGES` lacks is found."""
     root = tree(tmp_path, GOOD)
     (root / "other").mkdir()
     (root / "other" / "__init__.py").touch()

@@ -1,4 +1,4 @@
-"""README.rst and docs/index.rst name what there is: checks, folders, commands and pages, each by its own list."""
+"""Tests that README.rst and docs/index.rst name checks, folders, commands and pages of today, each by its own list."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CHECKS = sorted(path.stem for path in (ROOT / "checks").glob("*.lua"))
 
 @pytest.mark.parametrize("page", ["README.rst", "CHANGES.rst"])
 def test_the_number_of_checks(page: str) -> None:
-    """It is said wherever checks are counted, and it is that of the folder."""
+    """A page that counts checks says the number of those in the folder."""
     text = (ROOT / page).read_text()
     said = re.findall(r"(\d+) (?:checks|of them) are shipped", text)
     assert said == [str(len(CHECKS))]
@@ -74,6 +74,6 @@ def test_every_page_stands_in_one_tree() -> None:
 
 
 def test_the_glossary_has_each_term_once() -> None:
-    """One concept, one word, one row; about forty and more."""
+    """The glossary has one row for each term, and forty or more of them."""
     terms = re.findall(r"^   (\S.*)\n      \S", (ROOT / "docs" / "glossary.rst").read_text(), re.M)
     assert len(terms) == len(set(terms)) >= 40

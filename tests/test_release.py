@@ -106,7 +106,7 @@ def key(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def dist(tmp_path: Path, key: Path) -> Path:
-    """A folder as `./dev build --sign` makes it, but for the wheel's content."""
+    """Return a folder as `./dev build --sign` makes it, but for the wheel's content."""
     folder = tmp_path / "dist"
     folder.mkdir()
     (folder / "helen_equus-0.1.0-py3-none-any.whl").write_bytes(b"a wheel")
@@ -158,7 +158,7 @@ def test_a_release_is_verified(dist: Path) -> None:
     ],
 )
 def test_a_release_that_was_changed(dist: Path, key: Path, name: str) -> None:
-    """One byte of any file, or another key (F88)."""
+    """A release is refused if one byte of any file has changed, or under another key (F88)."""
     if name == "../key.pub":
         openssl(dist.parent, "genpkey", "-algorithm", "ed25519", "-out", "other.pem")
         openssl(dist.parent, "pkey", "-in", "other.pem", "-pubout", "-out", "key.pub")
@@ -170,7 +170,7 @@ def test_a_release_that_was_changed(dist: Path, key: Path, name: str) -> None:
 
 
 def test_keys_that_sign_nothing(tmp_path: Path, key: Path) -> None:
-    """Another kind of key, and what is none (F88)."""
+    """A key of another kind is refused with a sentence, and so is a file that is no key (F88)."""
     (tmp_path / "d").mkdir()
     (tmp_path / "d" / "helen_equus-1-py3-none-any.whl").write_bytes(b"")
     openssl(tmp_path, "genpkey", "-algorithm", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-out", "ec.pem")
@@ -183,7 +183,7 @@ def test_keys_that_sign_nothing(tmp_path: Path, key: Path) -> None:
 
 
 def test_the_sbom(dist: Path) -> None:
-    """It is CycloneDX 1.6, has each package of the lock with its hashes, and shows what needs what (F88)."""
+    """The SBOM is CycloneDX 1.6, has each package of the lock with its hashes, and shows what needs what (F88)."""
     text = (dist / "helen-equus-0.1.0-server.cdx.json").read_text()
     assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is None
     assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text.replace('"library"', '"book"')) is not None

@@ -14,7 +14,7 @@ NAMED = re.compile(r"``([a-z0-9_/]+)::(test_[A-Za-z0-9_]+)``")
 
 
 def test_every_test_that_the_page_names_exists() -> None:
-    """By file and by name, so that a promise does not outlive its proof."""
+    """A test that the page names exists by file and by name, so that a promise does not outlive its proof."""
     named = NAMED.findall(PAGE)
     assert len(named) > 100
     missing = [
@@ -26,7 +26,7 @@ def test_every_test_that_the_page_names_exists() -> None:
 
 
 def named_of_cases() -> dict[int, set[str]]:
-    """The tests that the page names for each case; a row such as 20a is beyond the 70."""
+    """Return the tests that the page names for each case; a row such as 20a is beyond the 70."""
     cases = PAGE.partition("\nThe cases\n---")[2].partition("\nBeyond those: ")[0]
     found: dict[int, set[str]] = {}
     for row in re.split(r"^   \* - ", cases, flags=re.MULTILINE)[1:]:
@@ -36,7 +36,7 @@ def named_of_cases() -> dict[int, set[str]]:
 
 
 def marked_of_cases() -> dict[int, set[str]]:
-    """The tests that carry the mark of each case."""
+    """Return the tests that carry the mark of each case."""
     found: dict[int, set[str]] = {}
     for path in sorted((ROOT / "tests").rglob("test_*.py")):
         text = path.read_text()
@@ -52,7 +52,7 @@ def marked_of_cases() -> dict[int, set[str]]:
 
 
 def test_all_seventy_cases_have_their_tests() -> None:
-    """Each once, in order; the page names those tests that carry the mark of the case, and no others."""
+    """Each case stands once, in order; the page names those tests that carry the mark of the case, and no others."""
     numbers = [int(number) for number in re.findall(r"^   \* - (\d+)\. ", PAGE, re.MULTILINE)]
     assert numbers == list(range(1, 71))
     named, marked = named_of_cases(), marked_of_cases()
@@ -64,7 +64,7 @@ def test_all_seventy_cases_have_their_tests() -> None:
 
 
 def rows_of_limits() -> list[tuple[str, list[str], list[str], list[str]]]:
-    """The table of limits: the limit, its constants, the tests within, the tests beyond."""
+    """Return the rows of the table of limits: the limit, its constants, the tests within, the tests beyond."""
     table = PAGE.partition("\nLimits\n------\n")[2].partition("\nWhat it costs\n")[0].partition("\n   * - limit\n")[2]
     rows = []
     for row in re.split(r"^   \* - ", table, flags=re.MULTILINE)[1:]:
@@ -121,7 +121,7 @@ def test_each_limit_is_a_constant_of_that_value() -> None:
 
 
 def test_each_limit_has_tests_on_both_sides() -> None:
-    """That they exist is held above; here, that no limit is without."""
+    """A limit has tests within and beyond it; another test holds that they exist."""
     rows = rows_of_limits()
     assert len(rows) > 30
     assert [limit for limit, constants, _, _ in rows if not constants] == [

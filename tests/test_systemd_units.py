@@ -1,4 +1,4 @@
-"""The units of deploy/systemd: what each of them gives up, and what systemd itself says of that."""
+"""Tests the units of deploy/systemd: what each of them gives up, and what systemd itself says of that."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ CAN_NOT_BE_HAD = {
 
 
 def lines_of(unit: str) -> list[str]:
-    """The lines of its [Service], without comments."""
+    """Return the lines of a unit's [Service], without comments."""
     section = re.search(
         r"^\[Service\]$(.*?)(?:^\[|\Z)", (UNITS / f"{unit}.service").read_text(), re.DOTALL | re.MULTILINE
     )
@@ -54,7 +54,7 @@ def required() -> Iterator[tuple[str, str]]:
 
 @pytest.mark.parametrize(("unit", "line"), list(required()))
 def test_a_unit_gives_up_what_it_can(unit: str, line: str) -> None:
-    """Each directive by itself, so that none is lost in a change (F89)."""
+    """A unit has each of these directives, so that none is lost in a change (F89)."""
     assert line in lines_of(unit)
 
 
@@ -75,7 +75,7 @@ def test_what_a_unit_can_not_have_is_said(unit: str) -> None:
 
 @pytest.mark.parametrize(("unit", "most"), sorted(MOST_EXPOSED.items()))
 def test_what_systemd_says_of_it(unit: str, most: float) -> None:
-    """Its own judgement of the file, without a running systemd (F89)."""
+    """systemd's own judgement of the file is at most this exposure, without a running systemd (F89)."""
     command = ["systemd-analyze", "security", "--offline=yes", "--no-pager", str(UNITS / f"{unit}.service")]
     said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout
     found = re.search(rf"exposure level for {unit}\.service: ([0-9.]+) ", said)
@@ -85,7 +85,7 @@ def test_what_systemd_says_of_it(unit: str, most: float) -> None:
 
 @functools.cache
 def calls_of(group: str) -> frozenset[str]:
-    """The system calls of a group of systemd, those of the groups in it included."""
+    """Return the system calls of a group of systemd, those of the groups in it included."""
     command = ["systemd-analyze", "syscall-filter", "--no-pager", group]
     said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout
     words = {word for line in said.splitlines()[1:] if (word := line.partition("#")[0].strip())}
@@ -119,6 +119,6 @@ def test_the_sandbox_runs_under_the_filter_of_its_unit(unit: str) -> None:
 
 
 def test_the_agent_may_ask_the_clock() -> None:
-    """For the check `clock` (F89)."""
+    """The agent's unit allows the calls that the check `clock` needs, and none that changes the machine (F89)."""
     assert {"adjtimex", "clock_adjtime"} <= allowed("equus")
     assert not {"settimeofday", "clock_settime", "mount", "ptrace", "bpf", "setuid", "chown"} & allowed("equus")

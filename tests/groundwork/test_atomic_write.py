@@ -97,7 +97,7 @@ def test_a_write_that_fails_leaves_the_old(tmp_path: Path, step: str) -> None:
 
 
 def test_a_folder_that_can_not_be_synced(tmp_path: Path) -> None:
-    """That is told, although a reader sees the new content already."""
+    """A folder that can not be synced is told as an error, although a reader sees the new content already."""
     write_durably(tmp_path / "file", b"old")
     with pytest.raises(OSError, match="No space"):
         write_durably(tmp_path / "file", b"new", disk=Failing("sync_folder"))
@@ -137,7 +137,7 @@ def test_leftovers(tmp_path: Path) -> None:
 
 
 def test_syncing_what_another_wrote(tmp_path: Path) -> None:
-    """A file, a folder; a name that is not there is an error."""
+    """A file and a folder can be synced; a name that is not there is an error."""
     (tmp_path / "file").write_bytes(b"content")
     sync_file(tmp_path / "file")
     sync_file(tmp_path)

@@ -1,4 +1,4 @@
-"""Runbook, owner and notes of a check: what is taken, and how one wins over the other."""
+"""Tests runbook, owner and notes of a check: what is taken, and how one wins over the other."""
 
 from __future__ import annotations
 

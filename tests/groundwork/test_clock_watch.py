@@ -12,7 +12,7 @@ NOW = 1_800_000_000.0
 
 
 class Machine:
-    """Three clocks that can be made to jump."""
+    """Holds three clocks that can be made to jump."""
 
     def __init__(self) -> None:
         self.wall, self.steady, self.boot = NOW, 50.0, 80.0
@@ -84,7 +84,7 @@ def test_a_virtual_machine_that_was_paused_has_a_clock_that_is_set() -> None:
 
 @pytest.mark.parametrize("drift", [-0.0005, 0.0005])
 def test_what_a_time_daemon_puts_right_by_and_by_is_no_step(drift: float) -> None:
-    """Half a second in a thousand, for hours."""
+    """A drift of half a second in a thousand is no step, even for hours."""
     machine = Machine()
     machine.run(20_000.0, drift=drift)
     assert machine.jumps == []
@@ -92,7 +92,7 @@ def test_what_a_time_daemon_puts_right_by_and_by_is_no_step(drift: float) -> Non
 
 @pytest.mark.parametrize("by", [-0.4, 0.4])
 def test_many_small_steps_are_noticed(by: float) -> None:
-    """Else a clock that runs away would be followed in silence."""
+    """Many small steps add up to jumps; else a clock that runs away would be followed in silence."""
     machine = Machine()
     for _ in range(60):
         machine.wall += by
@@ -101,7 +101,7 @@ def test_many_small_steps_are_noticed(by: float) -> None:
 
 
 def test_nothing_expires_for_a_step_ahead_before_it_has_stood() -> None:
-    """One that is taken back counts never; a step back counts at once (F4)."""
+    """A step ahead that is taken back never counts; a step back counts at once (F4)."""
     machine = Machine()
     machine.wall += 86_400.0
     machine.run(600.0, tick=1.0)
@@ -122,7 +122,7 @@ def test_nothing_expires_for_a_step_ahead_before_it_has_stood() -> None:
 
 
 def test_a_start_that_takes_long_is_no_jump() -> None:
-    """Before `begin` nothing is compared."""
+    """The watch compares nothing before `begin`, so that a long start is no jump."""
     machine = Machine()
     watch = ClockWatch(lambda: machine.wall, lambda: machine.steady, lambda: machine.boot)
     watch.jumped.subscribe(machine.said.append)

@@ -1,4 +1,4 @@
-"""Numbers with their nouns, and that no text of ours counts by another way."""
+"""Tests numbers with their nouns, and that no text of ours counts by another way."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from groundwork.counts import count, is_or_are
      (0.5, "day", "0.5 days"), (2, "status", "2 statuses")],
 )  # fmt: skip
 def test_one_is_singular(number: float, noun: str, text: str) -> None:
-    """1 agent, 2 agents, 0 agents (J16)."""
+    """Write 1 agent, but 2 agents and 0 agents (J16)."""
     assert count(number, noun) == text
 
 
@@ -30,7 +30,7 @@ def test_the_verb_behind_it() -> None:
 
 
 def test_a_plural_of_its_own() -> None:
-    """Nouns that don't follow the rule have one."""
+    """A noun that doesn't follow the rule has a plural of its own."""
     assert [count(number, "series", "series") for number in (1, 2)] == ["1 series", "2 series"]
 
 

@@ -34,6 +34,6 @@ def test_the_command_gets_seconds(words: list[str], seconds: str) -> None:
     ],
 )
 def test_what_is_refused(text: str, sentence: str) -> None:
-    """With the option and the reason."""
+    """A refusal tells the option and the reason."""
     result = CliRunner().invoke(command, ["--time", text])
     assert (result.exit_code, result.output.splitlines()[-1]) == (2, f"Error: {sentence}")

@@ -1,4 +1,4 @@
-"""groundwork.durations: one rule for all durations."""
+"""Tests groundwork.durations: one rule holds for all durations."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from groundwork.durations import LONGEST, parse_duration, words_of, write_durati
     ],
 )  # fmt: skip
 def test_a_duration(value: object, seconds: float) -> None:
-    """It is exact, and always a float."""
+    """The parsed duration is exact, and always a float."""
     found = parse_duration(value)
     assert found == seconds
     assert type(found) is float
@@ -46,7 +46,7 @@ def test_a_duration(value: object, seconds: float) -> None:
     ],
 )  # fmt: skip
 def test_no_duration(value: object) -> None:
-    """It is refused with a sentence of one short line."""
+    """A text that is no duration is refused with one short line."""
     with pytest.raises(ValueError, match="is not a duration: ") as caught:
         parse_duration(value)
     assert len(str(caught.value)) < 150
@@ -62,7 +62,7 @@ def test_no_duration(value: object) -> None:
     ],
 )  # fmt: skip
 def test_as_people_read_them(seconds: float, words: str) -> None:
-    """Two units at most, and none of sixty."""
+    """A duration is told in two units at most, and none of them counts sixty."""
     assert words_of(seconds) == words
 
 
@@ -81,7 +81,9 @@ def test_written_and_read_again(seconds: float, text: str) -> None:
 
 @given(st.from_regex(r"[0-9]{1,12}(\.[0-9]{1,9})?(ms|s|m|h|d)", fullmatch=True))
 def test_as_exact_as_decimal(text: str) -> None:
-    """It is the float that is nearest to the product, and refused beyond the bound by any digit at all."""
+    """The parsed value is the float nearest to the exact product; beyond the bound it is refused by any
+    digit at all.
+    """
     number, unit = text.rstrip("dhms"), text.lstrip("0123456789.")
     exact = Decimal(number) * Decimal({"ms": "0.001", "s": "1", "m": "60", "h": "3600", "d": "86400"}[unit])
     if exact > LONGEST:

@@ -1,4 +1,4 @@
-"""Values as people read them: by a table, and by what holds for all of them."""
+"""Tests values as people read them: by a table, and by what holds for all of them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ SHOWN: list[tuple[float | None, str, str]] = [
 
 @pytest.mark.parametrize(("value", "unit", "text"), SHOWN)
 def test_a_table_of_cases(value: float | None, unit: str, text: str) -> None:
-    """Bytes by 1024, shares fine enough near 100, times in the unit that fits, whole numbers whole (J16)."""
+    """Bytes go by 1024, shares are fine enough near 100, times have the unit that fits, and whole numbers are whole
+    (J16).
+    """
     assert figure(value, unit) == text
 
 
@@ -64,7 +66,7 @@ def read(text: str, unit: str) -> float:
 
 
 def end_of_words(value: float, unit: str) -> float:
-    """Half of the smaller unit that a long duration has, in the unit of the metric: whole minutes, or whole hours."""
+    """Return half of the smaller unit of a long duration in the metric's unit: half of a minute, or half of an hour."""
     seconds = abs(value) * OF_ONE.get(unit, 1)
     half = 1_800 if seconds >= 172_770 else 30 if seconds >= 3_599 else 0.5
     return half * 1.01 / OF_ONE.get(unit, 1) if unit in ("s", "ms") and seconds >= 179 else 0.0
@@ -94,7 +96,7 @@ def test_a_greater_value_is_never_shown_as_a_smaller_one(one: float, other: floa
 
 @given(st.floats(0.001, 1e6), st.sampled_from(UNITS), st.floats(-1e-4, 1e-4))
 def test_neighbours_keep_their_order(value: float, unit: str, nearly: float) -> None:
-    """Where the number of digits or the unit changes, too."""
+    """A larger value is never shown as a smaller one, also where the number of digits or the unit changes."""
     low, high = sorted((value, value * (1 + nearly)))
     first, second = (read(figure(each, unit).removesuffix("/s"), unit) for each in (low, high))
     assert first <= second or first == pytest.approx(second, rel=1e-12)

@@ -1,4 +1,4 @@
-"""groundwork.file_lock: one holder at a time, named in words, and free when its process ends."""
+"""Tests groundwork.file_lock: one holder at a time, named in words, and free when its process ends."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ HOLD = "import sys; from pathlib import Path; from groundwork.file_lock import F
 
 @pytest.mark.adversary(55)
 def test_the_second_is_told_who_has_it(tmp_path: Path) -> None:
-    """It does not wait; when the first lets go, the second may."""
+    """The second holder is refused without a wait, with the first one's process id; when the first lets go, it may have
+    the lock.
+    """
     first = FileLock(tmp_path / "lock")
     with pytest.raises(LockHeld, match=rf"^process {os.getpid()} has the lock {tmp_path}/lock$") as caught:
         FileLock(tmp_path / "lock")
@@ -29,7 +31,7 @@ def test_the_second_is_told_who_has_it(tmp_path: Path) -> None:
 
 @pytest.mark.adversary(55)
 def test_a_killed_process_holds_nothing(tmp_path: Path) -> None:
-    """Its file stays, and blocks no start."""
+    """The file of a killed holder stays, and blocks no start."""
     path = tmp_path / "lock"
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLD + "print('held', flush=True); sys.stdin.read()", str(path)],
@@ -50,7 +52,9 @@ def test_a_killed_process_holds_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"held by me\n"])
 def test_a_holder_that_left_no_id(tmp_path: Path, content: bytes) -> None:
-    """It has only just taken the lock, or something else wrote to the file."""
+    """An unknown process has the lock if the file has no id: it has only just begun, or something else wrote to the
+    file.
+    """
     held = FileLock(tmp_path / "lock")
     (tmp_path / "lock").write_bytes(content)
     with pytest.raises(LockHeld, match=r"^an unknown process has the lock"):
@@ -81,7 +85,7 @@ def test_the_mode_is_given(tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_opened(tmp_path: Path) -> None:
-    """That is an OSError, not a lock that another has, and leaves no descriptor open."""
+    """A file that cannot be opened raises OSError and not LockHeld."""
     with pytest.raises(FileNotFoundError):
         FileLock(tmp_path / "nowhere" / "lock")
     with pytest.raises(IsADirectoryError):
@@ -89,7 +93,7 @@ def test_a_file_that_cannot_be_opened(tmp_path: Path) -> None:
 
 
 def test_a_lock_is_in_place_while_its_path_leads_to_it(tmp_path: Path) -> None:
-    """Not once the file is gone or another one: then a second process can lock that one."""
+    """A lock is not in place once its file is gone or another one, since a second process can lock that one."""
     held = FileLock(tmp_path / "lock")
     assert held.is_in_place()
     (tmp_path / "lock").unlink()

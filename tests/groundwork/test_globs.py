@@ -23,7 +23,7 @@ PATTERNS = ("web-*", "web-?", "*", "", "db", "[wd]*", "[!w]*", "*.b", "web-[[]1]
 
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_it_fits_as_fnmatch_says(pattern: str) -> None:
-    """For single patterns and for those of one question, names and labels."""
+    """Patterns fit as fnmatch says: single ones, and several of one question, for names and for labels."""
     assert [fits_glob(name, pattern) for name in NAMES] == [fnmatchcase(name, pattern) for name in NAMES]
     one, two = reader_of_all([pattern]), reader_of_all(["nobody", pattern, "no*body", "team=x"])
     assert [one(name, {}) for name in NAMES] == [two(name, {}) for name in NAMES]
@@ -34,7 +34,7 @@ def test_it_fits_as_fnmatch_says(pattern: str) -> None:
 
 
 def test_nothing_asked_is_nobody() -> None:
-    """And one star among others is everybody."""
+    """Nobody is asked without a pattern; one star among others asks everybody."""
     assert not reader_of_all([])("web-1", {"a": "b"})
     assert reader_of_all(["x", "*"])("web-1", {})
 

@@ -48,7 +48,7 @@ def test_one_that_ends_at_once_has_ended(turns: OneByOne) -> None:
 
 @pytest.mark.parametrize("others", [1, 3_000])
 def test_those_that_are_refused_at_once(others: int, turns: OneByOne) -> None:
-    """They take nothing from those behind them, and no turn stays taken."""
+    """A call that is refused at once takes nothing from those behind it, and no turn stays taken."""
     first: Deferred[None] = Deferred()
     faults, told = list[str](), list[Any]()
     turns.run(lambda: first)
@@ -69,7 +69,7 @@ def test_a_call_may_be_given_while_another_ends(turns: OneByOne) -> None:
 
 
 def test_no_package_uses_twisteds_lock() -> None:
-    """It recurses where many give up: its place is taken by OneByOne everywhere."""
+    """No module imports DeferredLock, which recurses when many give up; OneByOne takes its place."""
     root = Path(__file__).parents[2]
     packages = ("equus", "groundwork", "helen", "scale0", "zerotask")
     files = [path for package in packages for path in sorted((root / package).rglob("*.py"))]

@@ -1,4 +1,4 @@
-"""Whether a file is there: only the answer of the system that it is not counts as no."""
+"""Tests whether a file is there: only the answer of the system that it is not counts as no."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_what_is_there_and_what_is_not(tmp_path: Path) -> None:
 
 
 def test_names(tmp_path: Path) -> None:
-    """In order; a folder that is missing has none, one that can't be listed raises."""
+    """Names come in order; a folder that is missing has none, and one that can't be listed raises."""
     for name in ("b", "a"):
         (tmp_path / name).touch()
     assert names_in(tmp_path) == ["a", "b"]

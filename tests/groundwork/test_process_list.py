@@ -31,14 +31,14 @@ print(open("/proc/self/cmdline", "rb").read().replace(b"\\0", b" ").decode(), sy
     ],
 )
 def test_where_the_values_are(words: list[str], hidden: list[str]) -> None:
-    """Both forms, at their places in bytes; `-` and other options are left alone (F46)."""
+    """Values are found in both forms, at their places in bytes; `-` and other options are left alone (F46)."""
     memory = b"".join(word.encode() + b"\0" for word in words)
     found = [memory[at : at + length].decode() for at, length in spans(memory, ["--join"])]
     assert found == hidden
 
 
 def test_what_the_next_start_gets() -> None:
-    """Neither the option nor its value, in either form."""
+    """The next start gets neither the option nor its value, in either form."""
     words = ["--server", "h", "--join", "t", "--join=t", "--join-file", "f", "--once"]
     assert without_values(words, "--join") == ["--server", "h", "--join-file", "f", "--once"]
 

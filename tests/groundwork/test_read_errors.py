@@ -1,4 +1,6 @@
-"""Why a file could not be read is told by the number of the error, or by the words of Arrow, Rust and Java."""
+"""Tests why a file could not be read: it is told by the number of the error, or by the words of Arrow,
+Rust and Java.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,7 @@ def test_the_cause_of_an_error(name: str) -> None:
 
 
 def test_what_to_do() -> None:
-    """By the number; nothing where no more is known than the error says."""
+    """Advice is given by the number of the error, and none if no more is known than the error says."""
     assert advice_for(MemoryError(), "x") == "Give this machine more memory."
     assert advice_for(OSError("Too many open files"), "x") == "Raise LimitNOFILE of x's unit (ulimit -n)."
     assert advice_for(OSError(errno.EIO, os.strerror(errno.EIO)), "x").startswith("Look at `dmesg`")

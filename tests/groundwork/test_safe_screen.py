@@ -50,7 +50,7 @@ LEFT_OUT = {
 
 @pytest.mark.parametrize("text", DRAWN)
 def test_what_draws_stays(text: str) -> None:
-    """As it is, in one piece or letter by letter."""
+    """A text that only draws is shown as it is, in one piece or letter by letter."""
     assert SafeScreen().feed(text) == text
     screen = SafeScreen()
     assert "".join(map(screen.feed, text)) == text
@@ -58,7 +58,7 @@ def test_what_draws_stays(text: str) -> None:
 
 @pytest.mark.parametrize("text", [each for those in LEFT_OUT.values() for each in those])
 def test_what_asks_or_sets_is_left_out(text: str) -> None:
-    """Nothing of it that a terminal would obey is left, in one piece or letter by letter; what is around it stays."""
+    """A sequence that asks or sets is left out, in one piece or letter by letter, and the text around it stays."""
     for cut in (False, True):
         screen = SafeScreen()
         pieces = ["before", *(text if cut else [text]), "after"]
@@ -80,7 +80,9 @@ def test_a_string_without_an_end_hides_what_follows() -> None:
 
 
 def test_a_sequence_that_does_not_end_is_given_up() -> None:
-    """It holds no more than MOST_HELD letters back, and what comes then is shown without its first letter."""
+    """The screen holds no more than MOST_HELD letters of a sequence back, and shows what follows without its first
+    letter.
+    """
     screen = SafeScreen()
     shown = screen.feed("\x1b[" + "1" * (MOST_HELD * 2))
     assert "\x1b" not in shown

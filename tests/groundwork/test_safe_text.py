@@ -1,4 +1,4 @@
-"""Text that agents choose: what a terminal would obey shows as an escape, in output, JSON and the log (F44)."""
+"""Tests text that agents choose: a terminal's sequences show as escapes, in output, JSON and the log (F44)."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ UNSAFE = {"Cc", "Cf", "Zl", "Zp", "Cs"}
 
 @pytest.mark.parametrize(("text", "shown"), EVIL.items())
 def test_what_a_terminal_obeys(text: str, shown: str) -> None:
-    """An escape; also within a line, and where lines are kept."""
+    """A character that a terminal obeys shows as an escape, also within a line and in texts of several lines."""
     assert safe_line(f"x{text}y") == f"x{shown}y"
     assert safe_text(f"x\n\t{text}") == f"x\n\t{shown}"
 
 
 @pytest.mark.parametrize("text", FINE)
 def test_what_is_only_text(text: str) -> None:
-    """It stays; line ends and tabs do where lines are kept."""
+    """Plain text stays unchanged; line ends and tabs stay if lines are kept."""
     assert safe_line(text) == safe_text(text) == text
     assert safe_text(f"{text}\n\t{text}") == f"{text}\n\t{text}"
     assert safe_line(f"{text}\n\t") == f"{text}\\n\\t"
@@ -74,7 +74,7 @@ def test_letters_stay_in_json() -> None:
 
 
 class Screen(io.StringIO):
-    """A terminal, or a file."""
+    """Stands in for a terminal, or for a file."""
 
     def __init__(self, is_terminal: bool) -> None:
         super().__init__()
@@ -86,7 +86,7 @@ class Screen(io.StringIO):
 
 @pytest.mark.parametrize("is_terminal", [True, False])
 def test_what_is_printed(monkeypatch: pytest.MonkeyPatch, is_terminal: bool) -> None:
-    """Our own colours reach a terminal, those of others never, not even in the form that ours have in between."""
+    """Our own colours reach a terminal; those of others never do, not even in the form that ours have in between."""
     screen = Screen(is_terminal)
     monkeypatch.setattr(sys, "stdout", screen)
     monkeypatch.delenv("NO_COLOR", raising=False)
@@ -141,7 +141,7 @@ def test_every_command_prints_by_one_function() -> None:
 
 
 class Log:
-    """The two kinds of observers that twistd writes with, behind the guard."""
+    """Holds the two kinds of observers that twistd writes with, behind the guard."""
 
     def __init__(self) -> None:
         self.publisher = LogPublisher()
@@ -155,7 +155,7 @@ class Log:
 
 @pytest.mark.parametrize(("text", "shown"), EVIL.items())
 def test_the_log(text: str, shown: str) -> None:
-    """Messages, what they are formatted with, and tracebacks of errors that quote a peer."""
+    """The log escapes messages, what they are formatted with, and tracebacks of errors that quote a peer."""
     log = Log()
     log.logger.info("{agent} says {why}", agent="web-1", why=text)
     log.logger.warn(f"said {text}".replace("{", "{{"))
@@ -180,6 +180,6 @@ def test_a_log_without_anything_unsafe() -> None:
 
 
 def test_complaints(capsys: Any) -> None:
-    """One line, whatever the error says."""
+    """A complaint is one line, whatever the error says."""
     terminal.complain("helen", ValueError("a\nb\x1b"))
     assert capsys.readouterr().err == "helen: a\\nb\\x1b\n"

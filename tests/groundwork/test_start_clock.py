@@ -1,4 +1,4 @@
-"""Tables of starts: last record, clock of now, boots and agents' clocks, with the decision that each asks for."""
+"""Tests tables of starts: last record, clock of now, boots and agents' clocks, with the decision that each asks for."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ def test_what_a_start_tells(last: float, before: Boot | None, boot: Boot, wanted
     ],
 )
 def test_what_agents_say(ahead: list[float], wanted: Agents) -> None:
-    """The majority of three or more."""
+    """A majority of three agents or more decides."""
     assert judge_by_agents(ahead) is wanted
 
 
 def test_the_id_of_a_boot(tmp_path: Path) -> None:
-    """As the kernel writes it; nothing where it writes none."""
+    """The id of a boot is read as the kernel writes it, and is "" if it writes none."""
     (tmp_path / "id").write_text("0f1e-2d\n")
     (tmp_path / "odd").write_bytes(b"\xff")
     assert [boot_id(tmp_path / name) for name in ("id", "odd", "none")] == ["0f1e-2d", "", ""]
@@ -73,7 +73,7 @@ def test_the_id_of_a_boot(tmp_path: Path) -> None:
 
 
 class Machine:
-    """Its clocks, and a watch that begins in doubt."""
+    """Holds the clocks of a machine, and a watch that begins in doubt."""
 
     def __init__(self, doubt: float, may_confirm: bool = False) -> None:
         self.wall, self.steady = NOW, 50.0
@@ -89,7 +89,7 @@ class Machine:
 
 @pytest.mark.parametrize("doubt", [60.0, 7_200.0, 400 * DAY])
 def test_nothing_expires_for_an_hour_after_a_start_in_doubt(doubt: float) -> None:
-    """Then the new time counts, if it stood."""
+    """Nothing expires for the hour after such a start; then the new time counts, if it stood."""
     machine = Machine(doubt)
     assert (machine.watch.settled(), machine.watch.unsettled()) == (NOW - doubt, doubt)
     machine.run(SETTLE_SECONDS - 1.0)
@@ -100,7 +100,7 @@ def test_nothing_expires_for_an_hour_after_a_start_in_doubt(doubt: float) -> Non
 
 
 def test_a_clock_in_doubt_that_is_put_right_never_counted() -> None:
-    """It is set back within the hour."""
+    """A clock that is set back within the hour never counted."""
     machine = Machine(7_200.0)
     machine.run(600.0)
     machine.wall -= 7_200.0
@@ -125,7 +125,7 @@ def test_agents_confirm_a_start_and_no_step() -> None:
 
 
 def test_agents_that_are_behind_hold_the_hour() -> None:
-    """It begins anew each time."""
+    """The hour begins anew each time that agents are behind."""
     machine = Machine(7_200.0)
     machine.run(SETTLE_SECONDS - 10.0)
     machine.watch.hold()
@@ -136,7 +136,7 @@ def test_agents_that_are_behind_hold_the_hour() -> None:
 
 
 def test_a_thread_counts_no_step_that_was_not_announced() -> None:
-    """90 days ahead expires nothing; an hour back only delays."""
+    """A step of 90 days ahead expires nothing for a thread; a step of an hour back only delays."""
     machine = Machine(0.0)
     machine.run(60.0)
     assert machine.watch.settled_for_thread() == NOW + 60.0

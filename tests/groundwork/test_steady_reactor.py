@@ -14,7 +14,7 @@ from groundwork.steady_reactor import use_monotonic_clock
 
 
 class Hands(ReactorBase):
-    """A reactor without sockets whose clock is set by hand."""
+    """Is a reactor without sockets whose clock is set by hand."""
 
     now = 1_800_000_000.0
 
@@ -49,7 +49,7 @@ def test_calls_move_to_the_monotonic_clock_with_the_time_that_is_left(step: floa
 
 @pytest.mark.parametrize("module", ["helen.tap", "equus.tap", "scale0.tap"])
 def test_the_reactor_of_a_program_does_not_read_the_wall_clock(module: str) -> None:
-    """The module that starts the program sets it up, before anything is scheduled (F1)."""
+    """The module that starts the program installs the steady reactor before anything is scheduled (F1)."""
     code = (
         f"import time, {module}; from twisted.internet import reactor;"
         "assert reactor.seconds is time.monotonic; call = reactor.callLater(9, print);"
@@ -59,7 +59,7 @@ def test_the_reactor_of_a_program_does_not_read_the_wall_clock(module: str) -> N
 
 
 def test_a_stall_is_no_time() -> None:
-    """Deadlines move by its length; short pauses count as what they are."""
+    """Deadlines move by the length of a stall; short pauses count as what they are."""
     now = [10.0]
     clock = AwakeClock(lambda: now[0], late=2.0)
     seen = []

@@ -1,4 +1,4 @@
-"""Fixtures of the tests of Helen; what they are made of is in helen_parts.py."""
+"""Makes fixtures of the tests of Helen from the parts in helen_parts.py."""
 
 from __future__ import annotations
 
@@ -46,6 +46,6 @@ def no_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """One Helen and one agent, for all tests that only ask and direct them."""
+    """Yield one Helen and one agent, for all tests that only ask and direct them."""
     with a_fleet_of_one(tmp_path_factory.mktemp("fleet")) as running:
         yield running

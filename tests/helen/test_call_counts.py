@@ -1,4 +1,5 @@
-"""Calls of Python's own functions that a report costs on its way through Helen: exact, on any machine, and bounded.
+"""Counts calls of Python's own functions that a report costs on its way through Helen: exact and bounded, on any
+machine.
 
 All parts are real and connected by wiring.py; the threads of the journal have nothing to do, and what they would is
 done here. A figure that grows is a slower Helen: find out what has come in, before it is raised.
@@ -44,7 +45,9 @@ EACH = 200  # results of one count: a batch more or less is then a fraction of a
 
 
 class Inert(Clock):
-    """A reactor whose threads do nothing, so that all that is counted is done in this one; no time passes in a turn."""
+    """Is a reactor whose threads do nothing, so that all that is counted is done in this one; no time
+    passes in a turn.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -79,7 +82,7 @@ class Wire(Transport):
 
 
 class Wired:
-    """A whole Helen with agents that are connected in memory, without TLS."""
+    """Builds a whole Helen with agents that are connected in memory, without TLS."""
 
     def __init__(self, folder: Path) -> None:
         self.clock = Inert()
@@ -142,7 +145,7 @@ class Wired:
         return self.parts.journal._intake.take(2**40, 10**6)
 
     def entries(self, agents: int) -> list[Any]:
-        """The next results, of all agents in turn."""
+        """Return the next results, of all agents in turn."""
         made = []
         for number in range(EACH):
             if number % agents == 0:
@@ -152,7 +155,7 @@ class Wired:
         return made
 
     def batch(self, agents: int) -> tuple[Any, ...]:
-        """The same, as they come back from the disk."""
+        """Return the next results as they come back from the disk."""
         made = []
         for entry in self.entries(agents):
             self.at += 1
@@ -171,7 +174,7 @@ def wired(tmp_path: Path, no_threads: None, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def each(counts: Counting) -> dict[str, int]:
-    """The functions that ran at least once for each result, and how often."""
+    """Return the functions that ran at least once for each result, and how often."""
     return {name: round(number / EACH) for name, number in counts.names.items() if number >= EACH}
 
 
@@ -199,7 +202,9 @@ def test_from_the_bytes_to_the_queue(wired: Wired, at_once: int, most: int) -> N
 
 
 def test_from_a_check_to_the_queue(wired: Wired) -> None:
-    """Results of checks that Helen asks for, each in a record of its own; and the next check, written at once."""
+    """A result of a check that Helen asked for costs so many calls to the journal's queue, with the next check written
+    at once.
+    """
     connection = wired.agent("a-0")
     for _ in range(2):
         with Counting() as counts:
@@ -229,7 +234,7 @@ def test_from_the_queue_to_the_rows(wired: Wired, agents: int) -> None:
 
 
 def test_from_the_disk_to_the_states(wired: Wired) -> None:
-    """Roster, timeline, gates, telemetry and events: a result that says what the one before it said."""
+    """An unchanged result costs so many calls on its way through roster, timeline, gates, telemetry and events."""
     for number in range(EACH):
         wired.agent(f"a-{number}")
     for _ in range(3):

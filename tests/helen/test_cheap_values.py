@@ -1,4 +1,6 @@
-"""Values that are frozen by the type checker alone behave as frozen ones in everything but an assignment."""
+"""Tests that values which are frozen by the type checker alone behave as frozen ones in everything but
+an assignment.
+"""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ group_interval = "1s"
 
 
 class Stage:
-    """A Helen and an agent of it, each with a clock of its own."""
+    """Runs a Helen and an agent of it, each with a clock of its own."""
 
     def __init__(self, folder: Path, ahead: float = 0.0) -> None:
         self.folder, self.home, self.listen = folder, folder / "helen", f"127.0.0.1:{free_port()}"
@@ -73,7 +73,7 @@ class Stage:
         (self.home / "checks" / "word.lua").write_text(pulse(status).replace('return "ok"', f'return "{status}"'))
 
     def results(self) -> int:
-        """How often the check ran, by the agent's own count of reports that Helen took."""
+        """Return how often the check ran, by the agent's own count of reports that Helen took."""
         return int(self.helen.client.get("/api/v1/status")["counts"]["reports"])
 
     def status(self) -> tuple[str, str | None]:
@@ -103,7 +103,7 @@ class Stage:
 
 @pytest.fixture
 def stages(tmp_path: Path) -> Iterator[list[Stage]]:
-    """Whatever a test puts in ends with it."""
+    """Yield a list; a stage that a test puts in ends with it."""
     made: list[Stage] = []
     yield made
     for stage in made:
@@ -130,7 +130,7 @@ def test_helens_clock_was_ahead_and_is_put_right(stages: list[Stage], tmp_path: 
 
 
 def test_helens_clock_was_ahead_before_it_started_anew(stages: list[Stage], tmp_path: Path) -> None:
-    """A time that was stored by the wrong clock holds up nothing either (F3)."""
+    """A time that was stored by the wrong clock holds up no message (F3)."""
     stage = Stage(tmp_path, ahead=7_200.0)
     stages.append(stage)
     stage.begin()
@@ -182,7 +182,7 @@ def test_an_agents_clock_is_set(stages: list[Stage], tmp_path: Path, by: float) 
 
 @pytest.mark.parametrize("ahead", [90.0, 5 * 86_400.0])
 def test_a_clock_that_was_set_ahead_while_helen_was_away(stages: list[Stage], tmp_path: Path, ahead: float) -> None:
-    """It is no long stop: a maintenance and an acknowledgement go on, nothing expires, and the step is told of."""
+    """A maintenance and an acknowledgement go on, nothing expires, and the step is told: it is no long stop."""
     stage = Stage(tmp_path)
     stages.append(stage)
     stage.begin()

@@ -17,7 +17,7 @@ DAY = 86_400.0
 
 
 class Fleet:
-    """Parts of a Helen as far as EphemeralAgents sees them; what it does to them is written down."""
+    """Stands in for the parts of a Helen that EphemeralAgents sees; what is done to them is written down."""
 
     def __init__(self, **stays: float) -> None:
         self.stays: dict[str, float | None] = dict(stays)
@@ -87,7 +87,9 @@ def fleet() -> Fleet:
 
 
 def test_away_for_longer_than_it_may(fleet: Fleet) -> None:
-    """Not a second earlier, and no agent that is expected back."""
+    """An agent is forgotten when it was away for its whole time, not a second earlier, and none that is
+    expected back.
+    """
     looking = fleet.begun()
     fleet.come("pod")
     fleet.come("web")
@@ -115,7 +117,7 @@ def test_it_comes_back_in_time(fleet: Fleet) -> None:
 
 
 def test_one_that_enrols_and_never_comes(fleet: Fleet) -> None:
-    """It has the same time from its enrolment on."""
+    """An agent that enrols and never comes has the same time from its enrolment on."""
     looking = fleet.begun()
     fleet.agents["new"] = Agent("new", ephemeral=120.0)
     fleet.give("new", 120.0)
@@ -127,7 +129,7 @@ def test_one_that_enrols_and_never_comes(fleet: Fleet) -> None:
 
 @pytest.mark.parametrize(("gone_for", "left"), [(0.0, DAY), (DAY / 2, DAY / 2), (5 * DAY, REACH_SECONDS), (-DAY, DAY)])
 def test_a_start_goes_on_from_what_was_known(fleet: Fleet, gone_for: float, left: float) -> None:
-    """An agent that was away for too long meanwhile has ten minutes to come back; a clock that was set back adds
+    """An agent that was away for too long at a start has ten minutes to come back; a clock that was set back adds
     nothing.
     """
     fleet.agents["pod"].last_seen = WALL - gone_for
@@ -141,7 +143,7 @@ def test_a_start_goes_on_from_what_was_known(fleet: Fleet, gone_for: float, left
 
 @pytest.mark.parametrize("step", [40 * DAY, -40 * DAY])
 def test_a_step_of_the_clock_changes_nothing(fleet: Fleet, step: float) -> None:
-    """Its time away is counted by the clock that nobody can set."""
+    """An agent's time away is counted by the clock that nobody can set."""
     looking = fleet.begun()
     fleet.come("pod")
     fleet.go("pod")
@@ -161,7 +163,7 @@ def test_one_that_an_operator_shut_out_is_left_to_operators(fleet: Fleet) -> Non
 
 
 def test_a_disk_that_does_not_take_it(fleet: Fleet) -> None:
-    """It is tried again, and is in the lists until it worked."""
+    """An agent that the disk did not forget is tried again, and is in the lists until it worked."""
     looking = fleet.begun()
     fleet.failure = OSError("no space left")
     fleet.pass_time(looking, DAY, 60.0)
@@ -196,7 +198,7 @@ def test_an_agent_between_two_helens(fleet: Fleet) -> None:
 
 
 def test_another_helen_has_forgotten_it(fleet: Fleet) -> None:
-    """Its labels go first, and its certificate is revoked behind them: then it leaves the lists here as well."""
+    """An agent whose certificate another Helen revoked leaves the lists here as well."""
     looking = fleet.begun()
     fleet.give("pod", None)
     fleet.pass_time(looking, 1.0)
@@ -214,7 +216,7 @@ def test_it_is_made_one_that_is_expected_back(fleet: Fleet) -> None:
 
 
 def test_a_great_group_goes_a_few_at_a_time() -> None:
-    """So that the store is never overloaded."""
+    """A look forgets AT_ONCE agents at the most, so that the store is never overloaded."""
     fleet = Fleet(**{f"pod-{number}": DAY for number in range(AT_ONCE + 5)})
     looking = fleet.begun()
     fleet.steady += DAY

@@ -1,4 +1,4 @@
-"""The garbage collector looks at few objects at a time, where new ones replace as many old ones, too."""
+"""Tests that the garbage collector looks at few objects at a time, also while new ones replace as many old ones."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ AT_ONCE = 500  # that are replaced between two moments in which a look may be
 
 
 class Value:
-    """One that the collector follows."""
+    """Is an object that the collector follows."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -32,7 +32,7 @@ class Value:
 
 @pytest.fixture
 def sizes() -> Iterator[list[int]]:
-    """The number of objects of each look, with the thresholds of Helen."""
+    """Yield the number of objects of each look, with the thresholds of Helen."""
     found, before = list[int](), gc.get_threshold()
 
     def note(phase: str, info: dict[str, Any]) -> None:
@@ -57,7 +57,7 @@ def replaced(states: dict[int, Value], looks: GarbageLooks | None, clock: list[f
 
 
 def test_python_alone_lets_all_wait_that_replaces_as_much(sizes: list[int]) -> None:
-    """So it is the looks that make the next test pass: without one, all that is new is looked at in one piece."""
+    """Python alone makes no look at so many new objects, so it is Helen's looks that make the next test pass."""
     states = {number: Value(number) for number in range(STATES)}
     gc.collect()
     sizes.clear()
@@ -141,7 +141,7 @@ def test_at_what_is_looked(collector: Collector, looks: list[int]) -> None:
 
 @pytest.mark.parametrize("rests", ["steady", "used"])
 def test_looks_rest_between_two(rests: str) -> None:
-    """By the clock and by CPU time: one that sleeps makes nothing, and one that works looks as often as before."""
+    """A look rests by the clock and by CPU time: sleep makes no garbage, and work is looked at as often as before."""
     collector, now = Collector(YOUNG), [1.0]
     clocks: dict[str, Any] = {"steady": lambda: now[0] * 1_000, "used": lambda: now[0] * 1_000}
     looks = GarbageLooks(collector=collector, **(clocks | {rests: lambda: now[0]}))

@@ -32,7 +32,7 @@ from helen.web.site import QuietSite
 
 @pytest.fixture(autouse=True)
 def no_collector() -> Iterator[None]:
-    """Only reference counts free anything here."""
+    """Turn the collector off, so that only reference counts free anything."""
     gc.collect()
     gc.disable()
     yield
@@ -41,7 +41,7 @@ def no_collector() -> Iterator[None]:
 
 class Quiet(Protocol):
     def connectionLost(self, reason: Any = None) -> None:
-        """No word of it."""
+        """Log nothing."""
 
 
 class Buffering:
@@ -53,7 +53,7 @@ class Buffering:
 
 
 def both_ends(tmp_path: Path) -> tuple[AgentTLS, IOPump]:
-    """A server's end, hands shaken, and what carries its bytes."""
+    """Return a server's end whose handshake is done, and what carries its bytes."""
     material = ca_files.prepare(tmp_path, ["localhost"], time.time())
     clock = Clock()
     outer = TLSListener(ServerTLS(material), Factory.forProtocol(Quiet), FairTurns(clock, clock.seconds))
@@ -97,7 +97,7 @@ def test_a_question(hangs_up: bool) -> None:
             self.run = runs.start("disk", [("web-1", lambda: None)] * (not hangs_up), b"{}", 9.0, self.heard, self.end)
 
         def heard(self, _target: object) -> None:
-            """It is offline."""
+            """Answer that the target is offline."""
 
         def end(self) -> None:
             self.ended += 1
@@ -113,7 +113,7 @@ def test_a_question(hangs_up: bool) -> None:
 
 
 def test_a_client_of_the_api() -> None:
-    """Its channel, with whatever body it sent."""
+    """The channel of a client that has gone is freed at once."""
     site = QuietSite(Resource())
     channel = site.buildProtocol(UNIXAddress(None))
     channel.makeConnection(StringTransport())

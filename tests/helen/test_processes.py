@@ -53,8 +53,8 @@ def manager(folder: Path) -> Iterator[tuple[dict[str, str], Callable[[], list[st
 
 
 def test_a_life_under_systemd(start: Callable[..., Running], tmp_path: Path) -> None:
-    """It says READY once it serves, and has a watchdog, SIGHUP that reads all again, SIGTERM: status 0 and nothing left
-    behind.
+    """Helen says READY once it serves, beats the watchdog, reads all again at SIGHUP, and leaves nothing
+    after SIGTERM.
     """
     with manager(tmp_path) as (variables, heard):
         config = tmp_path / "helen.toml"
@@ -118,7 +118,7 @@ def test_a_second_start_and_a_port_that_is_taken(start: Callable[..., Running], 
 
 
 def test_bad_options(tmp_path: Path) -> None:
-    """A sentence, and status 1 as twistd has it for usage."""
+    """A bad option ends Helen with a sentence, and with status 1 as twistd has it for usage."""
     program = Program([*TWISTD, "-n", "helen", "--state", str(tmp_path / "s"), "--listen", "x"], tmp_path / "log")
     assert program.wait() == 1
     sentence = "helen: --listen 'x': write HOST:PORT, for example 127.0.0.1:4166 (0: any port)"
@@ -127,7 +127,7 @@ def test_bad_options(tmp_path: Path) -> None:
 
 
 def test_sockets_of_systemd(start: Callable[..., Running]) -> None:
-    """Both ports are given, by name; Helen binds none itself, and serves the connections that wait in them."""
+    """Helen takes both ports by name, binds none itself, and serves the connections that wait in them."""
     with socket.create_server(("127.0.0.1", 0)) as agents, socket.create_server(("127.0.0.1", 0)) as web:
         addresses = ["{}:{}".format(*each.getsockname()) for each in (agents, web)]
         early = socket.create_connection(web.getsockname())
@@ -192,7 +192,9 @@ def test_kill_and_start_again(start: Callable[..., Running]) -> None:
 
 
 def test_a_saved_check_is_live_within_seconds(start: Callable[..., Running]) -> None:
-    """Written in place, renamed into place, with the folder replaced meanwhile."""
+    """A check is published whether it is written in place or renamed into place, or its folder is
+    replaced meanwhile.
+    """
     helen = start().up()
 
     def published() -> set[str]:

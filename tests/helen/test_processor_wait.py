@@ -41,7 +41,7 @@ def test_the_greatest_numbers_are_read_whole() -> None:
 
 
 def test_no_file_is_no_figure(tmp_path: Path) -> None:
-    """And to ask again, or to close it, is harmless."""
+    """A file that is missing gives None again and again, and may be closed."""
     kernel = ProcessorWait(str(tmp_path / "schedstat"))
     assert (kernel.times(), kernel.times()) == (None, None)
     kernel.close()
@@ -68,7 +68,7 @@ def test_a_failure_to_read_is_final(tmp_path: Path, bad: OSError | bytes) -> Non
 
 
 def compute_with(kernel: ProcessorWait, seconds: float) -> tuple[ThreadTimes, ThreadTimes]:
-    """Compute until the kernel has counted so much run time; the figures before and after."""
+    """Compute until the kernel has counted so much run time; return the figures before and after."""
     before = now = kernel.times()
     while before is not None and now is not None and now.ran < before.ran + seconds:
         sum(range(5_000))
@@ -79,7 +79,7 @@ def compute_with(kernel: ProcessorWait, seconds: float) -> tuple[ThreadTimes, Th
 
 
 def test_a_thread_that_computes_has_run() -> None:
-    """Its own time, not that of the thread that looks: this one has slept meanwhile."""
+    """A thread's figures are its own time and not that of the thread that looks, which has slept meanwhile."""
     found = list[tuple[ThreadTimes, ThreadTimes]]()
     here = ProcessorWait()
     before = here.times()
@@ -96,7 +96,7 @@ def test_a_thread_that_computes_has_run() -> None:
 
 
 def test_two_threads_on_one_processor_wait_for_each_other() -> None:
-    """A child that computes, on the one processor where this thread does: they share it, so this one waits.
+    """A child that computes on the one processor of this thread makes it wait.
 
     How much is the kernel's choice; half the time is fair, and a tenth of it is enough to see that it is counted.
     """

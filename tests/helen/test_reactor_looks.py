@@ -1,4 +1,4 @@
-"""How late the reactor is, and what of that Helen held: with figures of the kernel as they would come."""
+"""Tests how late the reactor is, and what of that Helen held, with figures of the kernel as they would come."""
 
 from __future__ import annotations
 
@@ -47,7 +47,9 @@ SPANS = st.lists(st.tuples(st.sampled_from(["runs", "waits", "sleeps"]), st.inte
 
 @given(SPANS, SPANS)
 def test_no_run_time_after_the_due_moment_is_taken_away(before: list[Any], after: list[Any]) -> None:
-    """Spans of a turn before and after a look is due. Held is never less than what ran, and never more than the lag."""
+    """The held time is never less than what ran after the due moment, and never more than the lag. Held is never less
+    than what ran, and never more than the lag.
+    """
     sums = {kind: sum(each for what, each in before + after if what == kind) for kind in ("runs", "waits", "sleeps")}
     lag = sum(each for _, each in after)
     own = held(lag * MS, times(0, 0), times(sums["runs"], sums["waits"])) / MS
@@ -57,7 +59,7 @@ def test_no_run_time_after_the_due_moment_is_taken_away(before: list[Any], after
 
 
 class Kernel:
-    """A clock, and the figures of one thread by it."""
+    """Holds a clock, and the figures of one thread by it."""
 
     def __init__(self) -> None:
         self.now, self.ran, self.waited = 1_000.0, 0.0, 0.0
@@ -85,14 +87,14 @@ def scene() -> tuple[Kernel, Telemetry, ReactorLooks]:
 
 
 def seen(telemetry: Telemetry) -> list[tuple[float, float | None]]:
-    """The looks, in milliseconds."""
+    """Return the looks, in milliseconds."""
     return [
         (round(each.lag / MS, 3), None if each.held is None else round(each.held / MS, 3)) for each in telemetry.looks
     ]
 
 
 def test_each_look_has_its_own_turn() -> None:
-    """The wait of the thread before its turn began is taken from no look."""
+    """A wait of the thread before its turn began is taken from no look."""
     kernel, telemetry, looks = scene()
     due = kernel.now + LOOK_SECONDS
     kernel.wait(100.0)  # in another turn
@@ -113,7 +115,9 @@ def test_each_look_has_its_own_turn() -> None:
 
 
 def test_a_turn_that_began_after_the_look_was_due() -> None:
-    """The one before it held the reactor, so its begin counts: what it ran would be left out otherwise."""
+    """The turn before it held the reactor, so the begin of that one counts: its run time would be left
+    out otherwise.
+    """
     kernel, telemetry, looks = scene()
     kernel.sleep_until(kernel.now + LOOK_SECONDS - 5 * MS)
     looks.before_turn()

@@ -115,7 +115,7 @@ def test_a_start_on_a_read_only_state_directory(
 def test_a_first_start_where_nothing_can_be_made(
     request: pytest.FixtureRequest, mounts: Mounts, tmp_path: Path
 ) -> None:
-    """The same sentence for an empty state directory (F33)."""
+    """An empty state directory that is read-only ends the start with the same sentence (F33)."""
     if not as_root(request):
         return
     mounts.tmpfs(tmp_path / "state")
@@ -132,7 +132,7 @@ def test_a_first_start_where_nothing_can_be_made(
 def test_a_running_helen_whose_disk_becomes_read_only(
     request: pytest.FixtureRequest, mounts: Mounts, tmp_path: Path, mended: bool
 ) -> None:
-    """It goes on, acknowledges nothing, says so everywhere, and takes all of it once the disk can be written (F33)."""
+    """A running Helen goes on, acknowledges nothing, tells why, and takes all once the disk can be written (F33)."""
     if not as_root(request):
         return
     state, flag = tmp_path / "state", tmp_path / "broken"
@@ -183,12 +183,12 @@ def trouble(helen: Running) -> str | None:
 
 
 def acknowledged(helen: Running) -> int:
-    """How many acknowledgements have left."""
+    """Return how many acknowledgements have left."""
     return int(helen.client.get("/api/v1/status")["counts"]["acks"])
 
 
 def said_by_status(helen: Running) -> str:
-    """The troubles that `helen status` tells."""
+    """Return the troubles that `helen status` tells."""
     words = [sys.executable, "-c", "from helen.cli.main import main; main()", "status", "--state", str(helen.state)]
     return subprocess.run(words, capture_output=True, text=True, check=True, env=environment()).stderr
 
@@ -205,7 +205,7 @@ def said_by_status(helen: Running) -> str:
     ],
 )
 def test_the_sentence_has_cause_place_and_next_step(code: int, advice: str) -> None:
-    """By the error, for any file below the folder (F33)."""
+    """The sentence tells cause, place and next step by the error, for any file below the folder (F33)."""
     error = OSError(code, os.strerror(code), "/srv/helen/journal/lock")
     sentence = why_unwritable(Path("/srv/helen"), error)
     assert sentence is not None
@@ -226,7 +226,7 @@ def test_the_sentence_has_cause_place_and_next_step(code: int, advice: str) -> N
     ],
 )
 def test_other_errors_are_not_of_the_state_directory(error: Exception) -> None:
-    """They keep the sentence of their own."""
+    """An error of another place has no sentence about the state directory."""
     assert why_unwritable(Path("/srv/helen"), error) is None
 
 

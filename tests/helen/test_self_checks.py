@@ -1,4 +1,4 @@
-"""The two checks that look at the monitoring itself, on a real agent of a real Helen."""
+"""Tests the two checks that look at the monitoring itself, on a real agent of a real Helen."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def start_agent(helen: Running, folder: Path) -> Program:
 
 
 def ask(helen: Running, check: str, **args: Any) -> dict[str, Any]:
-    """One run on web-1: its result document."""
+    """Run a check on web-1, and return its result document."""
     lines = list(helen.client.stream("/api/v1/runs", {"check": check, "on": "web-1", "args": args}, 60.0))
     (found,) = [line["result"] for line in lines if line.get("agent") == "web-1"]
     metrics = {metric["name"]: metric["value"] for metric in found.get("metrics", ())}

@@ -1,4 +1,4 @@
-"""The service's own decisions: what ends it, and with which status."""
+"""Tests the service's own decisions: what ends it, and with which status."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from helen.settings.settings import Settings
 
 
 class Stopped:
-    """A reactor that is only ever stopped."""
+    """Stands in for a reactor that is only ever stopped."""
 
     stops = 0
 
@@ -52,7 +52,7 @@ def helen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     ],
 )
 def test_trouble_of_the_journal(helen: Any, troubles: list[Trouble], status: int, stops: int, told: str | None) -> None:
-    """A full disk passes; one that is not to be trusted ends Helen with status 1."""
+    """A full disk passes; a journal that can't be trusted ends Helen with status 1."""
     for trouble in troubles:
         helen._on_trouble(trouble)
     assert (helen._exit_status, helen._reactor.stops, helen._live.trouble) == (status, stops, told)
@@ -103,7 +103,7 @@ def test_sigterm_after_a_fatal_trouble(helen: Any) -> None:
 
 
 def test_what_hangs_is_left_behind(helen: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A disk that never answers: out after STOP_SECONDS, and not with status 0."""
+    """A disk that never answers ends Helen after STOP_SECONDS, with status 1."""
     left: list[int] = []
     monkeypatch.setattr(service, "STOP_SECONDS", 0.01)
     monkeypatch.setattr(service.os, "_exit", left.append)
@@ -147,7 +147,8 @@ def test_what_carries_the_connections_of_agents(
 
 
 def test_a_look_of_the_garbage_collector_is_a_short_one() -> None:
-    """It holds the reactor: 2,000 new objects take 2 ms, and 50,000 took 55. All of them are looked at as seldom.
+    """The thresholds bound a look to few objects, since it holds the reactor: 2,000 new objects take 2 ms, and 50,000
+    took 55. All of them are looked at as seldom.
 
     helen/garbage_looks.py looks at MIDDLE objects where as many go as come, so `old` counts looks at so many.
     """
@@ -176,7 +177,7 @@ class Parts:
 
 
 class Part:
-    """A part, or a call of it."""
+    """Is a part, or a call of it."""
 
     def __init__(self, parts: Parts, name: str) -> None:
         self._parts, self._name = parts, name
@@ -189,7 +190,7 @@ class Part:
 
 
 class Step:
-    """A step of the start, during which Helen may be told to end."""
+    """Is a step of the start, during which Helen may be told to end."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts

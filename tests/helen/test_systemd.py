@@ -10,7 +10,7 @@ from helen import systemd
 
 
 def test_notify(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One datagram with all lines."""
+    """A notification is one datagram with all lines."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind(str(tmp_path / "notify"))
         monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
@@ -20,7 +20,7 @@ def test_notify(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("address", ["", "/nowhere/notify", "@nobody-listens-here"])
 def test_a_deaf_manager(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
-    """It is no reason to stop."""
+    """A manager that hears nothing does not stop Helen."""
     monkeypatch.setenv("NOTIFY_SOCKET", address)
     systemd.notify("READY=1")
 
@@ -63,6 +63,6 @@ def test_sockets(
 
 
 def test_the_environment_that_we_were_started_with(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever has been taken out of it since."""
+    """The first environment still has what has been taken out of it since."""
     monkeypatch.delenv("PATH")
     assert systemd.first_environment()["PATH"]

@@ -1,4 +1,4 @@
-"""One of those that work long has each turn of the reactor, in rotation."""
+"""Tests that one of those that work long has each turn of the reactor, in rotation."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Worker:
 
 
 class Turning(Clock):
-    """A reactor: what is asked for in one turn is done in the next, where `Clock` does it in the same."""
+    """Is a reactor that does in the next turn what is asked for in one, where `Clock` does it in the same."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ class Turning(Clock):
 
 
 def turns(clock: Turning, log: list[str]) -> list[list[str]]:
-    """The work of each turn until nothing waits any more."""
+    """Return the work of each turn until nothing waits any more."""
     found = []
     while clock.soon:
         before = len(log)
@@ -54,7 +54,7 @@ def turns(clock: Turning, log: list[str]) -> list[list[str]]:
 
 
 def test_one_works_in_each_turn() -> None:
-    """They take turns, however much each of them has; the last one has all that are left."""
+    """One works in each turn, however much each of them has; the last one has all turns that are left."""
     clock, log = Turning(), list[str]()
     rotation = TurnRotation(clock)
     for name, count in (("a", 4), ("b", 1), ("c", 2)):
@@ -84,7 +84,7 @@ def test_a_call_that_is_due_waits_for_others() -> None:
 
 
 def test_what_is_cancelled_takes_no_turn() -> None:
-    """Neither a call that waits for its time, nor one that waits for its turn."""
+    """A cancelled call takes no turn, whether it waited for its time or for its turn."""
     clock, log = Turning(), list[str]()
     rotation = TurnRotation(clock)
     calls = [rotation.callLater(seconds, log.append, "never") for seconds in (0, 1.0)]
@@ -97,7 +97,7 @@ def test_what_is_cancelled_takes_no_turn() -> None:
 
 
 def test_slices_are_short_while_an_agent_floods() -> None:
-    """For a second after the last time that one has sent more than a slice handles."""
+    """Slices stay short for a second after an agent has last sent more than a slice handles."""
     clock = Clock()
     rotation = TurnRotation(clock, clock.seconds)
     assert (rotation.slice_seconds(), rotation.is_pressed()) == (LONG_SLICE, False)

@@ -76,7 +76,7 @@ def closed(left: Path, folder: Path, name: str) -> tuple[Path, bytes]:
 @pytest.mark.integration
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_start_is_refused(left: Path, tmp_path: Path, name: str) -> None:
-    """With exit status 1 and one sentence: the file, the reason, what to do. The file is as it was."""
+    """A start is refused with status 1 and one sentence: the file, the reason, what to do. The file is as it was."""
     path, _ = closed(left, tmp_path, name)
     helen = Running(tmp_path)
     assert helen.program.wait() == 1
@@ -102,7 +102,9 @@ def test_a_start_is_broken_off(left: Path, tmp_path: Path, name: str) -> None:
 
 @pytest.mark.integration
 def test_all_of_it_is_there_once_the_file_can_be_opened(left: Path, tmp_path: Path) -> None:
-    """The states file, without which a start would have made the states from what segments are left."""
+    """The states are read from the mended file; a start would have made them from the segments that are
+    left otherwise.
+    """
     path, content = closed(left, tmp_path, "states.json.gz")
     assert Running(tmp_path).program.wait() == 1
     path.unlink()

@@ -1,4 +1,4 @@
-"""A newer Equus from `helen push --agent` to a real agent that runs it, and one whose policy does not allow it."""
+"""Tests `helen push --agent`: a real agent runs the newer Equus, and one whose policy does not allow it refuses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NAME = "helen_equus-0.2.0-py3-none-any.whl"
 
 
 def wheel(path: Path) -> Path:
-    """This very agent as version 0.2.0."""
+    """Write a wheel of this very agent as version 0.2.0, and return its path."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         about = "Metadata-Version: 2.1\nName: helen-equus\nVersion: 0.2.0\n"
         archive.writestr("helen_equus-0.2.0.dist-info/METADATA", about)

@@ -1,4 +1,4 @@
-"""A reactor of the tests' own, driven by hand: nothing here runs the global one."""
+"""Turns a reactor of the tests' own by hand: nothing here runs the global one."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def network(pump: Pump) -> Network:
 
 
 class Brokers:
-    """Brokers of one case, in this process and on free ports."""
+    """Starts the brokers of one case, in this process and on free ports."""
 
     def __init__(self, pump: Pump, folder: Path) -> None:
         self._pump, self._folder = pump, folder
@@ -81,7 +81,7 @@ class Brokers:
     def start(
         self, identity: str = "broker", security: Security | None = None, is_open: bool = True, **config: Any
     ) -> BrokerService:
-        """A broker with the beat of the tests, up and active unless the configuration says otherwise.
+        """Start a broker with the beat of the tests, active unless the configuration says otherwise.
 
         `is_open`: services of agents need no key with a role.
         """

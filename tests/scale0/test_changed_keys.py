@@ -41,7 +41,7 @@ def ring(tmp_path, monkeypatch) -> Ring:
 
 @pytest.fixture
 def guarded(brokers, tmp_path, ring):
-    """A broker under CURVE that knows the key of the worker, and a worker that knows the broker's."""
+    """Return a broker under CURVE that knows the key of the worker, and a worker that knows the broker's."""
     (tmp_path / "admitted").mkdir()
     write_key(tmp_path / "admitted", "w", ring.own.public)
     pair = Pair(*new_keys())
@@ -90,7 +90,7 @@ def test_a_key_file_that_is_gone_or_faulty_is_named_and_used_once_it_is_mended(p
 
 
 class Named:
-    """A pair, and the key of one broker by its endpoint; of others only what the network says."""
+    """Holds a pair, and the key of one broker by its endpoint; for others it has what the network says."""
 
     def __init__(self, own: Pair, endpoint: str, key: str) -> None:
         self._own, self._known = own, {endpoint: key}
@@ -157,7 +157,7 @@ def test_a_worker_whose_key_was_taken_away_calls_again_with_its_new_one(pump, gu
 
 
 def test_a_stopped_worker_looks_for_no_keys(pump, guarded, worker, ring, tmp_path):
-    """(F34)"""
+    """A stopped worker stays stopped although its keys change (F34)."""
     write_key(tmp_path / "admitted", "w", new_keys()[0])
     pump.until(lambda: worker.state is State.STOPPED)
     worker.stopService()
@@ -184,7 +184,7 @@ def test_a_stopped_worker_looks_for_no_keys(pump, guarded, worker, ring, tmp_pat
     ],
 )
 def test_the_key_of_a_name_is_read_as_the_folder_names_it(tmp_path, files, found):
-    """The same file counts as at the start, and its content of now (F34)."""
+    """The key is read from the same file that the start took it from, with its content of now (F34)."""
     pairs = {number: new_keys()[0] for number in (1, 2)}
     again = {number: new_keys()[0] for number in (1, 2)}
 
@@ -218,8 +218,8 @@ def serve(pump, pair: Pair, admitted: set[str], at: str = "tcp://127.0.0.1:*"):
 
 
 def test_a_link_of_zerotask_takes_new_keys_of_both_ends(pump, ring):
-    """It takes those of the broker, and its own, which the broker did not know at first; the trouble is told meanwhile
-    (F34).
+    """The link takes new keys of the broker, and its own, which the broker did not know at first; it tells the trouble
+    meanwhile (F34).
     """
     pair, admitted = Pair(*new_keys()), set()
     socket, end, heard = serve(pump, pair, admitted)

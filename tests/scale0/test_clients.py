@@ -1,4 +1,4 @@
-"""Our worker and client libraries against real brokers in the same process."""
+"""Tests the worker and client libraries against real brokers in the same process."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BEAT = 1.0
 
 
 class Peers:
-    """Workers and clients of one case."""
+    """Starts the workers and clients of one case."""
 
     def __init__(self, pump: Any) -> None:
         self.pump = pump
@@ -39,7 +39,7 @@ class Peers:
     def worker(
         self, *brokers: BrokerService | str, answer: Callable[[Request], Any] = lambda r: r.body, **options: Any
     ) -> Worker:
-        """A worker of `echo`, not yet known to the broker."""
+        """Return a worker of `echo` that the broker does not know yet."""
         ends = [b if isinstance(b, str | Target) else b.sockets.endpoints["backend"] for b in brokers]
         options = {"identity": "worker", "interval": BEAT, **options}
         worker = Worker(self.pump.reactor, options.pop("identity"), ends, answer, **options)
@@ -79,7 +79,7 @@ def test_a_request_is_answered(pump, brokers, peers):
 
 
 def test_requests_wait_for_a_broker(pump, brokers, peers):
-    """Asked before there is any connection: sent as soon as there is one."""
+    """Requests that are made before there is any connection are sent and answered once there is one."""
     broker = brokers.start()
     client = peers.client(broker)
     answers = [client.request("echo", b"%d" % number) for number in range(3)]
@@ -234,7 +234,7 @@ def test_an_agent_moves_to_another_broker(pump, brokers, peers):
 
 
 def group(*brokers: BrokerService) -> list[dict[str, Any]]:
-    """A [ GROUP CONFIG ] that says where these brokers are."""
+    """Return a [ GROUP CONFIG ] that says where these brokers are."""
     members = [
         {"identity": b.broker.config.identity}
         | {name: b.sockets.endpoints[name] for name in ("frontend", "backend", "peer")}
@@ -276,7 +276,7 @@ def test_a_restarted_broker_is_joined_again(pump, brokers, peers, tmp_path):
 
 
 def test_when_its_broker_dies_a_client_finds_another(pump, brokers, peers):
-    """It knows the group by its configuration, asks NEEDBROKER there, and asks again what was not answered."""
+    """The client asks another broker of the group by NEEDBROKER, and asks again what was not answered."""
     a, b = pair(brokers)
     worker, client = peers.worker(a, identity="w"), peers.client(a)
     other = peers.worker(b, identity="w2")
@@ -327,7 +327,7 @@ def test_a_stopped_client_fails_what_is_open(pump, brokers, peers):
 
 @pytest.fixture
 def curve(tmp_path):
-    """A broker's security, and a way to authorize others."""
+    """Return a broker's security, and a function that authorizes others."""
     folder = tmp_path / "authorized"
     folder.mkdir()
 
@@ -366,7 +366,7 @@ def test_an_identity_is_bound_to_its_key(pump, brokers, peers, curve):
 
 
 def let_in(pump, brokers, peers, curve, **options) -> tuple[BrokerService, Worker, Path]:
-    """A broker, a worker of `echo` that it knows, and the file that lets it in."""
+    """Return a broker, a worker of `echo` that it knows, and the file that lets it in."""
     security, authorize = curve
     keys = authorize("worker")
     security.authorized.reload()

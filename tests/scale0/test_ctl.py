@@ -1,4 +1,4 @@
-"""`scale0ctl` without a broker."""
+"""Tests `scale0ctl` without a broker."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scale0.wire.management_commands import ALIASES, COMMANDS
 
 
 def test_keygen_makes_its_folder(tmp_path):
-    """0700, with what is above it, since a secret will lie there; one that is there stays as it is."""
+    """A folder that keygen makes has mode 0700, since a secret will lie there; one that is there keeps its mode."""
     folder = tmp_path / "etc" / "scale0"
     result = CliRunner().invoke(main, ["keygen", "b1", "--out", str(folder)])
     assert (result.exit_code, sorted(path.name for path in folder.iterdir())) == (0, ["b1.pub.key", "b1.secret"])
@@ -23,7 +23,7 @@ def test_keygen_makes_its_folder(tmp_path):
 
 
 def test_a_folder_that_cannot_be(tmp_path):
-    """A sentence with the place."""
+    """A folder that cannot be made ends keygen with a sentence and status 1."""
     (tmp_path / "file").write_text("")
     result = CliRunner().invoke(main, ["keygen", "b1", "--out", str(tmp_path / "file" / "deep")])
     assert (result.exit_code, "scale0ctl: " in result.output, "Traceback" in result.output) == (1, True, False)

@@ -1,4 +1,4 @@
-"""`scale0ctl` without sockets: what it asks, how it shows each answer, and its exit status."""
+"""Tests `scale0ctl` without sockets: what it asks, how it shows each answer, and its exit status."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ class Line:
 
 @pytest.fixture
 def question(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A question that was asked: the clock, the line and the outcomes."""
+    """Ask a question, and return the clock, the line and the outcomes."""
     lines: list[Line] = []
 
     def socket(kind: Any, received: Any, security: Any) -> Line:
@@ -240,7 +240,7 @@ def test_a_record_is_of_the_password_that_was_given() -> None:
 def test_a_terminal_is_asked_without_an_echo(
     monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], confirms: dict[str, bool]
 ) -> None:
-    """On standard error, so that the record alone can be taken from the output."""
+    """The command asks on standard error, so that the record alone can be taken from the output."""
     asked: list[Any] = []
     given: list[Any] = []
     terminal = SimpleNamespace(isatty=lambda: True, readline=lambda: "")

@@ -1,4 +1,4 @@
-"""docs/scale0.rst: its example runs, and its commands exist."""
+"""Tests docs/scale0.rst: its example runs, and its commands exist."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ PAGE = (ROOT / "docs" / "scale0.rst").read_text()
 
 @pytest.fixture
 def example() -> str:
-    """The text of greet.py."""
+    """Return the text of greet.py."""
     block = re.search(r"``greet\.py``::\n\n((?:    .*\n|\n)+)", PAGE)
     assert block is not None
     return textwrap.dedent(block[1])
 
 
 def test_the_example_prints_what_the_page_says(pump, brokers, tmp_path, example):
-    """As it stands there, but for the ports of this test's broker."""
+    """The example runs as it stands on the page, but for the ports of this test's broker."""
     ends = brokers.start().sockets.endpoints
     text = example.replace("tcp://127.0.0.1:5555", ends["frontend"]).replace("tcp://127.0.0.1:5556", ends["backend"])
     (tmp_path / "greet.py").write_text(text)
@@ -46,13 +46,13 @@ def test_the_first_configuration_is_one(brokers):
 
 
 def test_the_page_lists_each_command_of_scale0ctl():
-    """The commands that ask a broker are in a table, the others where they are needed."""
+    """A command that asks a broker is in a table of the page, and each other one where it is needed."""
     assert {name for name in main.commands if f"``{name}``" not in PAGE and f"scale0ctl {name}" not in PAGE} == set()
 
 
 @pytest.mark.parametrize("page", ["scale0", "zerotask"])
 def test_the_pages_tell_to_choose_no_routing_id(page):
-    """And our own sockets choose none: a half open connection would keep the new one out (F81)."""
+    """Pages tell it, and our own sockets choose none: a half open connection would keep the new one out (F81)."""
     assert "Choose no routing id" in (ROOT / "docs" / f"{page}.rst").read_text()
     sources = [*(ROOT / page).rglob("*.py"), *(ROOT / "scale0" / "wire").rglob("*.py")]
     assert not [path for path in sources if re.search(r"zmq\.(ROUTING_ID|IDENTITY)\b", path.read_text())]

@@ -1,4 +1,4 @@
-"""The text of each exception of Scale0, as a log line or a command shows it."""
+"""Tests the text of each exception of Scale0, as a log line or a command shows it."""
 
 from __future__ import annotations
 

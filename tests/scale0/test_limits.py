@@ -1,4 +1,4 @@
-"""The limits and waiting times of Scale0, written down a second time, so that a changed one is noticed."""
+"""Writes the limits and waiting times of Scale0 down a second time, so that a changed one is noticed."""
 
 from __future__ import annotations
 
@@ -123,5 +123,5 @@ def test_each_limit_has_its_value(module: str) -> None:
 
 
 def test_what_a_guess_of_a_password_costs() -> None:
-    """N, r and p of the records that `scale0ctl password` makes."""
+    """A record of `scale0ctl password` is made with these N, r and p."""
     assert import_module("scale0.ctl").SCRYPT == (16_384, 8, 1)

@@ -1,4 +1,4 @@
-"""Workers and clients that stood still, against a broker of raw frames.
+"""Tests workers and clients that stood still, against a broker of raw frames.
 
 A worker that may have been given up begins nothing until it knows; an answer that waits in the socket counts.
 """
@@ -76,7 +76,9 @@ END = {"code": 408, "message": "silent", "reason": "heartbeat_lost"}
 
 @pytest.mark.parametrize("intervals", [3.5, 8.0])
 def test_requests_of_a_broker_that_has_given_the_worker_up_are_not_begun(pump, stage, intervals):
-    """They lie in the socket before the end of the session, and have been given to others (F87)."""
+    """Requests that lie in the socket before the end of the session are not begun: others have been
+    given them (F87).
+    """
     broker, worker, begun = stage
     [line] = broker.lines
     broker.give(line, 1, 2)
@@ -101,7 +103,7 @@ def test_requests_of_a_broker_that_stood_still_as_well_are_begun(pump, stage, in
 
 
 def test_a_request_that_is_cancelled_while_the_worker_is_in_doubt_is_not_begun(pump, stage):
-    """(F87)"""
+    """A request that is cancelled meanwhile is not begun; the other one is (F87)."""
     broker, _, begun = stage
     [line] = broker.lines
     broker.give(line, 1, 2)
@@ -112,7 +114,7 @@ def test_a_request_that_is_cancelled_while_the_worker_is_in_doubt_is_not_begun(p
 
 
 def test_nothing_is_heard_on_the_old_socket_of_a_silent_broker(pump, stage):
-    """Also when it speaks again later, before the worker has called anew (F87)."""
+    """The worker begins nothing that comes on the old socket, also when the broker speaks before a new call (F87)."""
     broker, worker, begun = stage
     broker.admits = False
     pump.until(lambda: worker.state is State.LOST)
@@ -124,7 +126,7 @@ def test_nothing_is_heard_on_the_old_socket_of_a_silent_broker(pump, stage):
 @pytest.mark.parametrize("end", ["client", "worker"])
 @pytest.mark.parametrize("seconds", [0.8, 1.6])
 def test_an_answer_that_came_while_the_asker_stood_still_counts(pump, stage, monkeypatch, end, seconds):
-    """Its timeout is over, which no program but itself is to blame for (F5)."""
+    """The answer counts although its timeout is over, since the program itself stood still (F5)."""
     for module in (client_module, requests_module):
         monkeypatch.setattr(module, "GRACE", 0.1)
     broker, worker, _ = stage

@@ -22,7 +22,7 @@ worker.close()
 
 
 def test_majortomos_worker_serves_our_client(pump, brokers):
-    """Partial and final replies, three times, and a clean leave."""
+    """A worker of majortomo sends partial and final replies to our client three times, and leaves cleanly."""
     broker = brokers.start()
     client = Client(pump.reactor, "desk", [broker.sockets.endpoints["frontend"]])
     client.startService()

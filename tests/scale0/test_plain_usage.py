@@ -32,6 +32,6 @@ def test_under_twistd(options, words, sentence, capsys):
 
 
 def test_elsewhere():
-    """A program that calls it gets the exception."""
+    """A program that calls the options without --config gets a UsageError."""
     with pytest.raises(UsageError, match="--config FILE is missing"):
         scale0.tap.Options().parseOptions([])

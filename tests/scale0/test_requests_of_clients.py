@@ -39,7 +39,7 @@ class Line:
 
 
 class Stage:
-    """A client, its line, and the outcome of each request."""
+    """Holds a client, its line, and the outcome of each request."""
 
     def __init__(self, **options: Any) -> None:
         self.clock, self.line, self.changes = Clock(), Line(), []  # type: ignore[var-annotated]

@@ -1,4 +1,4 @@
-"""Services that a worker offers, option by option: READY, the bundles after it, and who is told of what."""
+"""Tests services that a worker offers, option by option: READY, the bundles after it, and who is told of what."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def stage() -> WorkerStage:
 
 
 def bundle(stage: WorkerStage) -> list[dict[str, Any]]:
-    """The SERVICES that are told once the changes of a moment are together."""
+    """Return the SERVICES that are told once the changes of a moment are together."""
     assert stage.take() == []
     stage.clock.advance(0.019)
     assert stage.take() == []

@@ -1,4 +1,4 @@
-"""`twistd scale0` as a person meets it: what is wrong with the options is said in a line, before anything starts."""
+"""Tests `twistd scale0` as a person meets it: a wrong option is told in a line, before anything starts."""
 
 from __future__ import annotations
 

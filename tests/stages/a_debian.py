@@ -1,4 +1,4 @@
-"""This machine's Debian, as a copy to install into: an overlay in a mount namespace, which ends with the test.
+"""Copies this machine's Debian to install into: an overlay in a mount namespace, which ends with the test.
 
 Nothing that a test installs there is on the machine afterwards, and nothing of it runs outside the test's processes. In
 turn nothing of Helen or Equus that the machine has is in it, so a test finds the same Debian after `equus` ran here.

@@ -1,4 +1,4 @@
-"""A real Prometheus with samples of our choice, by `promtool tsdb create-blocks-from openmetrics`."""
+"""Runs a real Prometheus with samples of our choice, by `promtool tsdb create-blocks-from openmetrics`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Prometheus:
             raise
 
     def ask(self, path: str, **given: Any) -> Any:
-        """The answer of /api/v1/PATH as plain data, whatever its status."""
+        """Return the answer of /api/v1/PATH as plain data, whatever its status."""
         body = urllib.parse.urlencode(given, doseq=True).encode()
         request = urllib.request.Request(f"http://127.0.0.1:{self.peer.port}/api/v1/{path}", body)
         try:
@@ -60,7 +60,7 @@ class Prometheus:
 
 
 def exposition(series: Iterable[Series]) -> str:
-    """The text of OpenMetrics, family by family."""
+    """Return the text of OpenMetrics for these series, family by family."""
     families: dict[str, list[str]] = {}
     for labels, samples in series:
         inside = ",".join(f"{key}={json.dumps(value)}" for key, value in labels.items() if key != "__name__")

@@ -27,7 +27,7 @@ HERE = ("a", "c")
 
 
 def rows(table: str) -> list[tuple[float, str, str]]:
-    """Time, input and what is expected, of each line."""
+    """Return time, input and expected output of each line of a table."""
     found: list[tuple[float, str, str]] = []
     for line in table.strip().splitlines():
         told, _, expected = line.partition("|")
@@ -41,7 +41,9 @@ def rows(table: str) -> list[tuple[float, str, str]]:
 
 
 class Play:
-    """One fleet; `rules` by AGENT/CHECK. Every agent is connected from the start."""
+    """Plays inputs against the timeline of one fleet; `rules` are by AGENT/CHECK. Every agent is connected from the
+    start.
+    """
 
     def __init__(self, rules: dict[str, Rule], labels: dict[str, str] | None = None) -> None:
         self.timeline = Timeline()
@@ -106,7 +108,7 @@ class Play:
 
 
 def _rollout(action: str, version: str, agents: str = "*", without: str = "", checks: str = "c") -> dict[str, Any]:
-    """The document of a step of a rollout."""
+    """Return the document of a step of a rollout."""
     return {
         "action": action, "version": int(version), "ring": 1, "agents": None if agents == "*" else agents.split(","),
         "without": [name for name in without.split(",") if name], "checks": checks.split(","), "detail": "it is tried",
@@ -115,7 +117,7 @@ def _rollout(action: str, version: str, agents: str = "*", without: str = "", ch
 
 
 def _numbers(options: dict[str, str]) -> dict[str, Any]:
-    """Options as JSON has them."""
+    """Return the options of a row with the types that JSON has for them."""
     said: dict[str, Any] = {}
     for name, value in options.items():
         if name in ("until", "begin", "attempts", "recover", "stale", "retry"):
@@ -142,7 +144,7 @@ def play(table: str, *, labels: dict[str, str] | None = None, **rules: Rule) -> 
 
 
 def word(said: CheckEvent, time: float) -> str:
-    """An event as the tables write it."""
+    """Return an event as the tables write it."""
     whose = "" if (said.agent, said.check_id) == HERE else f"{said.agent}/{said.check_id} "
     event = said.event
     when = "" if isinstance(event, Again) or event.at == time else f"@{event.at:g} "

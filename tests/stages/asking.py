@@ -1,4 +1,4 @@
-"""Clients of Scale0 that ask agents all the time, whatever is broken: `python asking.py AGENTS FRONTEND...`.
+"""Runs clients of Scale0 that ask agents all the time, whatever is broken: `python asking.py AGENTS FRONTEND...`.
 
 One client for each frontend, which knows the others too. SIGTERM ends the asking; once every request has ended (they
 have TIMEOUT) one line of JSON says what became of them: how many were asked, how many ended, by which codes, and

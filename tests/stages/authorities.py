@@ -1,4 +1,4 @@
-"""Certificates for servers on loopback."""
+"""Makes certificates for servers on loopback."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cryptography.x509.oid import NameOID
 
 
 def an_authority(folder: Path) -> tuple[Path, Path]:
-    """A certificate for 127.0.0.1 that vouches for itself, and its key."""
+    """Return the files of a certificate for 127.0.0.1 that vouches for itself, and of its key."""
     key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "hook")])
     now = datetime.now(UTC)
     made = (

@@ -1,4 +1,4 @@
-"""An authority without a reactor: what its store's thread sends back waits in an inbox until the test looks."""
+"""Runs an authority without a reactor: answers of its store's thread wait in an inbox until the test looks."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ DAY = 86_400.0
 
 @attrs.frozen
 class Agent:
-    """A key with a certificate, as an agent holds them."""
+    """Holds a key with a certificate, as an agent holds them."""
 
     key: ec.EllipticCurvePrivateKey
     certificate: x509.Certificate
 
 
 def csr_of(key: Any, *names: x509.GeneralName) -> str:
-    """A signing request that asks for everything an agent shouldn't have."""
+    """Return a signing request that asks for everything an agent shouldn't have."""
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "admin")])
     builder = x509.CertificateSigningRequestBuilder().subject_name(subject)
     builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
@@ -50,7 +50,7 @@ def csr_of(key: Any, *names: x509.GeneralName) -> str:
 
 
 class AuthorityStage:
-    """An authority with its store, and the short ways to enrol somebody there."""
+    """Holds an authority with its store, and enrols agents there in few words."""
 
     def __init__(self, state: Path, inbox: Inbox, now: float = NOW) -> None:
         self.state, self.wait = state, inbox.wait
@@ -58,7 +58,7 @@ class AuthorityStage:
         self.authority = Authority.open(state, self.store, self.store.open(now), ["helen.example"], now)
 
     def token(self, name: str | None = None, now: float = NOW, **more: Any) -> str:
-        """A token, with more terms of its own; `ttl` in seconds."""
+        """Return a new token, with more terms of its own; `ttl` is in seconds."""
         ttl, by = more.pop("ttl", USUAL_SECONDS), more.pop("by", "operator")
         return str(self.wait(self.authority.tokens.make(Terms(name, **more), now, ttl, by)))
 
@@ -80,7 +80,7 @@ class AuthorityStage:
         return [(one.actor, one.action, one.subject, one.detail) for one in entries]
 
     def store_agents(self) -> tuple[agent_rows.Agent, ...]:
-        """The agents that a start would list."""
+        """Return the agents that Helen would list at its start."""
         found: tuple[agent_rows.Agent, ...] = self.wait(self.store.call(agent_rows.agents))
         return found
 
@@ -124,5 +124,5 @@ def now() -> float:
 
 @pytest.fixture(scope="session")
 def make_stage() -> Callable[[Path], AuthorityStage]:
-    """For properties, which make a stage for each example and close it themselves."""
+    """Return what makes a stage: a property makes one for each example and closes it itself."""
     return lambda state: AuthorityStage(state, Inbox())

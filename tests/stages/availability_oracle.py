@@ -21,7 +21,7 @@ HELEN_DOWN, UNSAID = "helen-down", "said-unknown"
 
 @frozen
 class Coverage:
-    """Seconds. `unknown` is by reason; `said-unknown` is the check's own word."""
+    """Counts the seconds of each kind in a span. `unknown` is by reason; `said-unknown` is the check's own word."""
 
     ok: float
     bad: float

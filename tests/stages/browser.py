@@ -1,4 +1,4 @@
-"""A real browser for tests of pages: Debian's chromium, driven by playwright. A machine without it fails.
+"""Drives a real browser for tests of pages: Debian's chromium, with playwright. A machine without it fails.
 
 A tab fails its test on a console error, on a violation of the content policy, on a request to another host, and on an
 error in a script that nothing caught.
@@ -38,7 +38,7 @@ def a_browser() -> Iterator[Browser]:
 
 
 class Tab:
-    """One tab on a Helen; `faults` collects what must not happen."""
+    """Is one tab on a Helen; `faults` collects what must not happen."""
 
     def __init__(self, context: BrowserContext, origin: str) -> None:
         self.origin, self.context = origin, context
@@ -74,7 +74,7 @@ class Tab:
 
 @contextlib.contextmanager
 def a_tab(browser: Browser, origin: str, headers: dict[str, str] | None = None, **options: Any) -> Iterator[Tab]:
-    """A tab with cookies of its own; its faults fail the test at its end."""
+    """Yield a tab with cookies of its own; its faults fail the test at its end."""
     context = browser.new_context(**({"extra_http_headers": headers or {}} | options))
     tab = Tab(context, origin)
     try:

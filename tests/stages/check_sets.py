@@ -36,7 +36,7 @@ POLICY = '[caps.tcp]\nnetworks = ["10.0.0.0/8"]\n'
 
 
 def described(version: str = "1.0", **fields: str) -> bytes:
-    """A set.toml without a signature. A field is given as it stands in TOML; "" leaves it out."""
+    """Return a set.toml without a signature. A field is given as it stands in TOML; "" leaves it out."""
     given = {
         "name": '"acme-shop"', "version": f'"{version}"', "summary": '"Checks of the shop"',
         "author": '"Ann <ann@example.org>"', "api": '{ least = "1.0", below = "2.0" }', "policy": f"'''\n{POLICY}'''",
@@ -45,7 +45,7 @@ def described(version: str = "1.0", **fields: str) -> bytes:
 
 
 def unsigned(version: str = "1.0", warn: int = 100, **fields: str) -> dict[str, bytes]:
-    """The files of a set with one check and a library."""
+    """Return the files of a set with one check and a library."""
     return {
         "set.toml": described(version, **fields), "shop_orders.lua": CHECK.format(warn=warn).encode(),
         "lib/acme_shop.lua": LIBRARY.encode(), "tests/shop_orders.lua": TESTS.encode(), "README.md": b"# A shop\n",
@@ -53,7 +53,7 @@ def unsigned(version: str = "1.0", warn: int = 100, **fields: str) -> dict[str, 
 
 
 def signed(files: Mapping[str, bytes] | None = None, key: Ed25519PrivateKey = ANN) -> dict[str, bytes]:
-    """The files with the signature of this key."""
+    """Return the files with the signature of this key."""
     found = dict(unsigned() if files is None else files)
     return {**found, "set.toml": sign_set(found, key)}
 
@@ -63,14 +63,14 @@ def a_set(version: str = "1.0", key: Ed25519PrivateKey = ANN, warn: int = 100, *
 
 
 def entry(name: str, kind: bytes = tarfile.REGTYPE, content: bytes = b"", link: str = "") -> tarfile.TarInfo:
-    """The header of one entry, whatever its name."""
+    """Return the header of one entry of an archive, whatever its name."""
     info = tarfile.TarInfo(name)
     info.type, info.size, info.linkname = kind, len(content), link
     return info
 
 
 def archive(*entries: tuple[tarfile.TarInfo, bytes], form: int = tarfile.USTAR_FORMAT) -> bytes:
-    """An archive of these entries, as Python's tarfile writes it."""
+    """Return an archive of these entries, as Python's tarfile writes it."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w", format=form) as tar:
         for info, content in entries:
@@ -79,7 +79,7 @@ def archive(*entries: tuple[tarfile.TarInfo, bytes], form: int = tarfile.USTAR_F
 
 
 def packed(files: Mapping[str, bytes], top: str = "acme-shop/", form: int = tarfile.PAX_FORMAT) -> bytes:
-    """A plain archive of files below one folder."""
+    """Return a plain archive of files below one folder."""
     return archive(*((entry(top + name, content=each), each) for name, each in files.items()), form=form)
 
 

@@ -1,4 +1,4 @@
-"""2,000 agents that are counted in each turn of the reactor, and what follows a request to its answer.
+"""Counts 2,000 agents in each turn of the reactor, and what follows a request to its answer.
 
 No clock is looked at. An agent counts once in a turn; a walk over all of them at once, wherever it is made, is a turn
 with as many agents.

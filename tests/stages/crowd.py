@@ -1,4 +1,4 @@
-"""A Helen with some hundred checks that report from outside, for tests of boards with more rows than fit the screen."""
+"""Runs a Helen with some hundred checks that report from outside, for tables with more rows than fit the screen."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ PASSIVE = "".join(
 
 
 class Crowd:
-    """A Helen with some hundred checks that report from outside; `report` changes some of them."""
+    """Runs a Helen with some hundred checks that report from outside; `report` changes some of them."""
 
     def __init__(self, helen: Running) -> None:
         self.helen, self.web = helen, Web(helen)
 
     def report(self, results: list[tuple[str, str, int, str]]) -> None:
-        """Each: host, check, status, summary."""
+        """Submit results to Helen, each as host, check, status and summary."""
         listed = [
             {"checkresult": {"type": "service"}, "hostname": host, "servicename": check, "state": str(status),
              "output": text}
@@ -65,7 +65,7 @@ def a_crowd(folder: Path) -> Crowd:
 
 
 class CrowdTab:
-    """A tab that is signed in by a link, with the scope `operate` or those that are given."""
+    """Opens a tab that is signed in by a link, with the scope `operate` or those that are given."""
 
     def __init__(self, browser: Browser, crowd: Crowd, scopes: tuple[str, ...] = (), **options: Any) -> None:
         self._tab = a_tab(browser, f"http://{crowd.helen.run['web']}", **options)

@@ -1,4 +1,4 @@
-"""The Debian packages of this source in two versions, of which the first is what `./dev build --deb` makes."""
+"""Builds the Debian packages of this source in two versions; the first is the one that `./dev build --deb` makes."""
 
 from __future__ import annotations
 

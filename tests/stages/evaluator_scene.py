@@ -1,4 +1,4 @@
-"""An evaluator of states over a journal that is a list, on a folder that the next one may go on with."""
+"""Holds an evaluator of states over a journal that is a list, on a folder that the next one may go on with."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BAD = b'{"status": "critical", "summary": "no"}'
 
 
 class Paper:
-    """A journal that is durable when `deliver` says so."""
+    """Stands in for the journal: its records are durable when `deliver` says so."""
 
     def __init__(self, clock: Clock) -> None:
         self.at = 0
@@ -47,7 +47,7 @@ class Paper:
         self.waiting.append(made(self.at))
 
     def deliver(self, evaluator: Evaluator) -> None:
-        """As often as there is something, what comes of it included."""
+        """Make all that waits durable, and also the records that come of it."""
         while self.waiting:
             batch, self.waiting = self.waiting, []
             self.records += batch
@@ -55,7 +55,7 @@ class Paper:
             self._clock.advance(0)
 
     def written(self, *kinds: str) -> list[tuple[str, Any]]:
-        """Outputs, in short."""
+        """Return the kind and the action or status of each output."""
         return [
             (each.change.kind, document.get("action") or document.get("now", {}).get("status"))
             for each in (*self.records, *self.waiting)

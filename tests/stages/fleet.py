@@ -1,4 +1,4 @@
-"""A fleet in virtual time, from a seed: results, faults, cuts, spools, wrong clocks, restarts of Helen, windows, acks.
+"""Simulates a fleet in virtual time, from a seed: results, faults, cuts, spools, wrong clocks, windows and acks.
 
 It gives records in the order in which Helen makes them durable, and keeps what it did, so that tests can hold what was
 judged against the truth. Nothing in it knows how states are judged.
@@ -28,7 +28,7 @@ Span = tuple[float, float]
 
 @frozen
 class Record:
-    """A result, or a change with its document."""
+    """Holds a result, or a change with its document."""
 
     received: float
     order: int
@@ -46,7 +46,7 @@ class Record:
 
 @define
 class Fleet:
-    """`crashes`: share of Helen's restarts that come without a word."""
+    """Simulates agents and Helen from one seed; `crashes` is the share of Helen's restarts that come without a word."""
 
     seed: int
     agents: int
@@ -66,7 +66,7 @@ class Fleet:
         return [f"web-{number:04}" for number in range(self.agents)]
 
     def records(self) -> Iterator[Record]:
-        """All of them, by time. The order of equal times is fixed by the seed as well."""
+        """Yield all records of the fleet, ordered by time. The order of equal times is fixed by the seed as well."""
         rng = random.Random(self.seed)
         self._restart_helen(rng)
         ways = [self._agent(random.Random(f"{self.seed} {name}"), name, at) for at, name in enumerate(self.names())]
@@ -110,7 +110,7 @@ class Fleet:
         yield from self._rollouts(rng)
 
     def _rollouts(self, rng: random.Random) -> Iterator[Record]:
-        """One after the other, of half of the agents each."""
+        """Yield the rollouts, one after the other, each to half of the agents."""
         order, span = -(10**8), self.days * DAY / max(1, self.rollouts)
         for at in range(self.rollouts):
             members = [name for name in self.names() if rng.random() < 0.5]
@@ -134,7 +134,7 @@ class Fleet:
     # ------------------------------------------------------------------------------------------ agents
 
     def _agent(self, rng: random.Random, name: str, number: int) -> Iterator[Record]:
-        """Its results by when Helen gets them: at once, or in a rush when a cut is over."""
+        """Yield the results of an agent by when Helen gets them: at once, or in a rush when a cut is over."""
         skew = rng.choice((-3_600.0, -40.0, 90.0, 5_000.0)) if rng.random() < 0.05 else rng.uniform(-0.5, 0.5)
         cuts, phase, sequence = self._cuts(rng), rng.uniform(1.0, self.every - 1.0), 0
         faults = self._faults(rng)
@@ -173,7 +173,7 @@ class Fleet:
         spooled.clear()
 
     def _cuts(self, rng: random.Random) -> list[tuple[float, float, bool]]:
-        """When it is cut off, and whether Helen hears of that: its own cuts, and Helen's absences."""
+        """Return when an agent is cut off, and whether Helen hears of it: its own cuts, and Helen's absences."""
         found = [(begin, end + rng.uniform(1.0, 30.0), announced)
                  for (begin, end), announced in zip(self.absences, self.announced, strict=True)]  # fmt: skip
         for _ in range(rng.randrange(4)):
@@ -184,7 +184,7 @@ class Fleet:
         return sorted(found)
 
     def _faults(self, rng: random.Random) -> list[tuple[float, float, int]]:
-        """None among the last 24 results, so that all is told when it is over. 4: now this, now that."""
+        """Return the faults of an agent: none among the last 24 results, so that all is told when it is over."""
         found = []
         quiet = self.end - 24 * self.every
         for _ in range(rng.randrange(5)):
@@ -199,7 +199,7 @@ def _moment(record: Record) -> tuple[float, int]:
 
 
 def judge(timeline: Timeline, records: Iterable[Record], end: float) -> Iterator[CheckEvent]:
-    """Everything that comes of them, up to the end of time."""
+    """Yield everything that comes of the records, up to the end of time."""
     for record in records:
         for said in record.apply(timeline):
             if said is not None:

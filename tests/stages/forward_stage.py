@@ -1,4 +1,4 @@
-"""A journal that is sealed at once, forwards on a reactor of the test's own, and receivers that do as they are told."""
+"""Holds a journal that is sealed at once, forwards on a reactor of the test's own, and receivers that obey."""
 
 from __future__ import annotations
 
@@ -68,11 +68,11 @@ class Receiver:
                 outer.answer(self)
 
             def log_message(self, *_: Any) -> None:
-                """Nothing."""
+                """Log nothing."""
 
         class Quiet(ThreadingHTTPServer):
             def handle_error(self, *_: Any) -> None:
-                """A client that hung up."""
+                """Ignore a client that hung up."""
 
         self._server = Quiet(("127.0.0.1", 0), Requests)
         self._server.daemon_threads = True
@@ -108,7 +108,7 @@ class Receiver:
         handler.wfile.write(words)
 
     def lines(self) -> list[str]:
-        """All lines that were taken, in their order."""
+        """Return all lines that were taken, in their order."""
         return [line for request in self.taken for line in request.body.decode().splitlines()]
 
 
@@ -245,7 +245,7 @@ class Stage:
         self.journal.until(lambda: self.journal.journal.sealed.at >= newest)
 
     def place(self, name: str) -> dict[str, Any] | None:
-        """The place that the store has."""
+        """Return the place of a forward that the store has."""
         text = self.pump.run(self.store.call(agent_rows.get, KEY + name))
         return None if text is None else json.loads(text)
 

@@ -1,4 +1,4 @@
-"""Fair turns that go on by hand: walks wait until a test takes their steps, one at a time."""
+"""Makes fair turns go on by hand: walks wait until a test takes their steps, one at a time."""
 
 from __future__ import annotations
 

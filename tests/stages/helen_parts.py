@@ -134,7 +134,7 @@ class Notebook:
         self.late.append(connection)
 
     def turn(self) -> None:
-        """One turn of the reactor."""
+        """Take one turn of the reactor."""
         late, self.late = self.late, []
         dirty, self.dirty = self.dirty, []
         for connection in late:
@@ -144,7 +144,7 @@ class Notebook:
 
 
 class Peer:
-    """The agent's side of one connection to `house`, over a transport in memory."""
+    """Is the agent's side of one connection to `house`, over a transport in memory."""
 
     def __init__(
         self, house: Any, clock: Clock, name: str = "web-1", version: int = 2, encrypted: bool = False
@@ -163,7 +163,7 @@ class Peer:
         return self
 
     def say(self, *messages: m.Message) -> None:
-        """All of them in one chunk."""
+        """Send all of these messages in one chunk."""
         self.raw(b"".join(self.conversation.send(message) for message in messages))
 
     def raw(self, data: bytes) -> None:
@@ -195,7 +195,7 @@ class Peer:
 
 @attrs.define(eq=False)
 class FakeLink:
-    """A connection, as the roster sees it."""
+    """Stands in for a connection, as the roster sees it."""
 
     name: str = "web-1"
     version: int = 2

@@ -1,4 +1,4 @@
-"""A real Helen, and a real agent, as processes on loopback; they end with the test."""
+"""Runs a real Helen and a real agent as processes on loopback; they end with the test."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ return check
 
 
 def pulse(word: str = "hello", every: str = "1s") -> str:
-    """A check that says a word."""
+    """Return the source of a check that says a word."""
     return PULSE.format(word=word, every=every)
 
 
@@ -50,7 +50,7 @@ return check
 
 
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Ours, less what would be settings of theirs."""
+    """Return the environment of this process, less the variables that would be settings of Helen or of Equus."""
     unwanted = ("HELEN_", "EQUUS_", "NOTIFY_", "LISTEN_", "WATCHDOG_")
     kept = {key: value for key, value in os.environ.items() if not key.startswith(unwanted)}
     return kept | {"PYTHONUNBUFFERED": "1"} | dict(extra or {})
@@ -66,7 +66,7 @@ def wait_until(look: Callable[[], Any], what: str, patience: float = PATIENCE) -
 
 
 class Program:
-    """One process; what it prints goes to a file."""
+    """Runs one process; its output goes to a file."""
 
     def __init__(self, words: list[str], log: Path, extra: Mapping[str, str] | None = None, **options: Any) -> None:
         self.log = log
@@ -137,7 +137,7 @@ class Running:
 
 @contextlib.contextmanager
 def a_fleet_of_one(folder: Path) -> Iterator[Running]:
-    """Helen with `pulse`, and web-1, which has run it."""
+    """Yield a Helen with `pulse` and the agent web-1, which has run it."""
     checks = folder / "checks"
     checks.mkdir(parents=True)
     (checks / "pulse.lua").write_text(pulse())

@@ -1,4 +1,4 @@
-"""The hub without a reactor: clients of TLS on sockets of this process, and turns that the test gives."""
+"""Runs the hub without a reactor: clients of TLS on sockets of this process, and turns that the test gives."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ VERSIONS = (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3)
 
 
 class ReactorClock(Clock):
-    """A reactor's clock, and its readers."""
+    """Is a reactor's clock, and keeps its readers."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ class ReactorClock(Clock):
 
 
 class Client:
-    """The peer's end of TLS. `heard` is decrypted; `has_heard_end`: TLS has ended, `has_ended`: the socket has."""
+    """Is the peer's end of TLS. `heard` is decrypted; `has_heard_end`: TLS has ended, `has_ended`: the socket has."""
 
     def __init__(self, connected: socket.socket, context: ssl.SSLContext) -> None:
         self.socket = connected
@@ -172,7 +172,7 @@ class Place:
 
 
 class Authority:
-    """A CA, Helen's side of TLS, and contexts of clients."""
+    """Holds a CA, Helen's side of TLS, and contexts of clients."""
 
     def __init__(self, folder: Path) -> None:
         self.material = ca_files.prepare(folder, ["localhost"], time.time())
@@ -194,7 +194,7 @@ class Authority:
 
 
 class Pair:
-    """One connection without a hub: Helen's end on a socket pair, whose other end is the client."""
+    """Holds one connection without a hub: Helen's end is on a socket pair, whose other end is the client."""
 
     def __init__(self, authority: Authority, version: ssl.TLSVersion = VERSIONS[-1], shaken: bool = True) -> None:
         ours, theirs = socket.socketpair()
@@ -257,7 +257,7 @@ class StillPort:
         return IPv4Address("TCP", *self.socket.getsockname())
 
     def stopReading(self) -> None:
-        """It has never begun."""
+        """Do nothing, since the port has never begun to read."""
 
     def stopListening(self) -> None:
         self.is_listening = False

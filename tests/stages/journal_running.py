@@ -38,7 +38,7 @@ def mark_of(journal: Journal, agent: str, spool: str) -> tuple[int, list[tuple[i
 
 
 class TurnedJournal(Journal):
-    """A journal that has its last batches handed over when it is closed, as a reactor does that still turns."""
+    """Hands its last batches over when it is closed, as with a reactor that still turns."""
 
     turn: Callable[[], None]
 
@@ -48,7 +48,9 @@ class TurnedJournal(Journal):
 
 
 class Running:
-    """A journal, and what it said. The caller's thread is that of the test: whatever asks for news has a turn first."""
+    """Runs a journal, and keeps all that it said. The caller's thread is that of the test: whatever asks for news has a
+    turn first.
+    """
 
     def __init__(self, state: Path, **options: Any) -> None:
         self.state = state
@@ -115,11 +117,11 @@ class Running:
         return [ack for batch in self.batches for ack in batch.acks]
 
     def high(self, agent: str = "web1", spool: str = "s1") -> int:
-        """The highest ack that came back."""
+        """Return the highest ack that came back, or 0."""
         return max((ack.sequence for ack in self.acks if (ack.agent, ack.spool) == (agent, spool)), default=0)
 
     def rows(self, kind: str = "seg") -> list[dict[str, Any]]:
-        """All rows of all segments, in the order of their numbers."""
+        """Return all rows of all segments, in the order of their numbers."""
         paths = sorted(self.segments.glob(f"{kind}-*.parquet"))
         return [row for path in paths for row in pq.read_table(path).to_pylist()]
 

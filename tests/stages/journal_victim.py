@@ -1,6 +1,6 @@
-"""A process that appends results and prints what was acked, until it is killed. Run by test_crash.py, not a test.
+"""Appends results and prints what was acked, until this process is killed. Run by test_crash.py, not a test.
 
-    journal_victim.py STATE SEED STEP COUNT
+journal_victim.py STATE SEED STEP COUNT
 
 Kills itself the COUNTth time that STEP is reached ("-": never; then its parent does). STEP may be FIRST>STEP: only what
 comes after FIRST was reached counts. It goes on where its agents are:

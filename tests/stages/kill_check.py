@@ -26,7 +26,7 @@ def lines(folder: Path, pattern: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def stored(folder: Path) -> dict[str, tuple[str, Any]]:
-    """Task -> how it ended, and its result or the code of its error."""
+    """Return by task how it ended, and its result or the code of its error."""
     with sqlite3.connect(folder / "state" / "tasks.db") as database:
         rows = database.execute("SELECT id, state, outcome FROM tasks").fetchall()
     database.close()

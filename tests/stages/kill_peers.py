@@ -34,7 +34,7 @@ SLOTS = 4
 
 
 class Log:
-    """Lines that are with the kernel before anything else happens, so that kill -9 takes none back."""
+    """Writes lines that are with the kernel before anything else happens, so that kill -9 takes none back."""
 
     def __init__(self, path: str) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
@@ -44,7 +44,7 @@ class Log:
 
 
 def expected(task_id: str) -> int:
-    """The result of a good task."""
+    """Return the result of a good task."""
     return sum(task_id.encode())
 
 

@@ -27,7 +27,7 @@ class Truth:
     heard: dict[int, list[float]] = field(factory=lambda: defaultdict(list))  # when each Helen got results
 
     def silent(self, helen: int) -> list[tuple[float, float]]:
-        """From the last result that a Helen got before each of its absences until it was back."""
+        """Return the spans from the last result that a Helen got before each of its absences until it was back."""
         return [(max(at for at in self.heard[helen] if at < gone), back) for gone, back in self.away[helen]]
 
 
@@ -106,7 +106,7 @@ def _result(
 
 
 def _outages(rng: random.Random, truth: Truth, maker: Maker, series: str, begin: float, end: float) -> None:
-    """Transitions as Helen records them: confirmed at once, some hours apart."""
+    """Record transitions as Helen does: they are confirmed at once, and some hours apart."""
     at, now = begin + 60.0, 0
     _transition(maker, series, at, 3, 0, "pending")
     truth.states[series].append((at, 0))

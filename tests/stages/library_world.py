@@ -1,4 +1,4 @@
-"""A state directory and the library of checks on it, with a lint of our own, a clock by hand and a fleet of 100."""
+"""Holds a state directory and the library of checks on it, with a lint of our own, a clock by hand and 100 agents."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class World:
         self.inbox.wait(self.library._in_turn(nothing))  # what the tick has begun is over then
 
     def offered(self, agent: str = "nobody") -> tuple[int, dict[str, str]] | None:
-        """The version, and the text of each file."""
+        """Return the version that an agent is offered, and the text of each file; None if nothing is published."""
         published = self.library.offered(agent)
         if published is None:
             return None
@@ -153,7 +153,7 @@ class World:
             self.ring.loaded(name, failed, self.steady)
 
     def go_all_the_way(self) -> None:
-        """Both rings of RINGED."""
+        """Pass both rings of RINGED."""
         members = self.members
         self.confirm()
         self.tick(HOLD_SECONDS, *members)

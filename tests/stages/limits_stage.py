@@ -67,7 +67,7 @@ SUMMARY = "wombat of the heron"
 
 
 class Halves:
-    """web-1 and web-nas of the team `shop`, which tokens are limited to; zebra-7 and heron-3, which they aren't."""
+    """Runs web-1 and web-nas of the team `shop`, to which tokens are limited, and zebra-7 and heron-3 outside of it."""
 
     def __init__(self, folder: Path) -> None:
         checks, state = folder / "checks", folder / "state"
@@ -137,7 +137,7 @@ class Halves:
 
 @contextlib.contextmanager
 def two_halves(folder: Path) -> Iterator[Halves]:
-    """The stage, furnished; it ends with the test."""
+    """Yield the furnished stage; it ends with the test."""
     stage = Halves(folder)
     try:
         stage.furnish()

@@ -1,4 +1,4 @@
-"""Three brokers, three Helens with TLS who share a key, and sixty agents; and what can be done to them."""
+"""Runs three brokers, three Helens with TLS who share a key, and sixty agents; and does to them what goes wrong."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ QUICK = {"default_heartbeat_interval": 0.5}
 
 
 class Fleet:
-    """All of it, on one stage: brokers b0 to b2, Helens h0 to h2, agents a-0000 and so on, and clients that ask."""
+    """Runs all of it on one stage: brokers b0 to b2, Helens h0 to h2, agents a-0000 and so on, and clients that ask."""
 
     def __init__(self, stage: Stage) -> None:
         self.stage = stage
@@ -83,7 +83,9 @@ class Fleet:
         return [sorted(each) for each in told] == [["h1", "h2"], ["h0", "h2"], ["h0", "h1"]]
 
     def reporting(self, numbers: Any, since: float) -> set[str]:
-        """Agents of which one of these Helens has had a result since then; one who is just starting says nothing."""
+        """Return the agents of which one of these Helens has had a result since then; a Helen that just starts says
+        nothing.
+        """
         agents: set[str] = set()
         for number in numbers:
             with contextlib.suppress(Failed):
@@ -130,7 +132,7 @@ class Fleet:
         return str(self.helens[number].client.get("/api/v1/status")["network"]["scale0"]["state"])
 
     def try_broker(self, number: int) -> None:
-        """Killed and started, stopped for longer than its peers bear, restarted."""
+        """Kill and start a broker, stop it for longer than its peers bear, and restart it."""
         broker = self.brokers[number]
         for how in (signal.SIGKILL, signal.SIGTERM):
             broker.program.process.send_signal(how)

@@ -11,7 +11,7 @@ from peers import Agent, Asker, Broker, Rpc
 
 
 def network_key(folder: Path) -> Path:
-    """A key that the Helens of a network share."""
+    """Return the file of a new key that the Helens of a network share."""
     key = folder / "network.key"
     subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", str(key)], check=True, capture_output=True)
     key.chmod(0o600)

@@ -1,6 +1,6 @@
-"""Agents that each have a network namespace of their own, as machines have, in the namespace of one Helen.
+"""Runs agents that each have a network namespace of their own, as machines have, in the namespace of one Helen.
 
-    nsenter ... python namespaces.py SERVER FOLDER NUMBER NAME...
+nsenter ... python namespaces.py SERVER FOLDER NUMBER NAME...
 
 Prints `NAME PID` for each agent, and goes on until SIGTERM. NUMBER is that of the first, which makes its address. Each
 is a process with bench/fleet.py's agent, which is real but for its sandbox, and joins by the token in the environment
@@ -35,7 +35,9 @@ BENCH = Path(__file__).parents[2] / "bench"
 
 
 class Outside:
-    """The namespace in which Helen is, and the agents' devices end. No rights of root are needed: it has a user's."""
+    """Holds the namespace in which Helen is, and in which the agents' devices end. No rights of root are needed: it has
+    a user's.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._next = 0  # the number of the next agent: its address
@@ -47,7 +49,7 @@ class Outside:
 
     @property
     def enter(self) -> list[str]:
-        """The words before a command that is to run in it, with the process id that it then has."""
+        """Return the words before a command that is to run in the namespace, with the process id that it then has."""
         return ["nsenter", "--target", str(self.holder.process.pid), *ENTER]
 
     def agents(self, server: str, join: str, folder: Path, names: list[str]) -> Agents:
@@ -62,7 +64,7 @@ class Outside:
 
 
 class Agents:
-    """Agents of one token, each in its own namespace."""
+    """Runs the agents of one token, each in its own namespace."""
 
     def __init__(self, program: Program, names: list[str]) -> None:
         self.program = program
@@ -75,7 +77,7 @@ class Agents:
         os.kill(self.pids[name], signal.SIGKILL)
 
     def network_of(self, name: str) -> str:
-        """The identity of its namespace."""
+        """Return the identity of an agent's network namespace."""
         return os.readlink(f"/proc/{self.pids[name]}/ns/net")
 
     def end(self) -> None:

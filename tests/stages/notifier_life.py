@@ -1,4 +1,4 @@
-"""A notifier on a real database under a clock, and what it sent."""
+"""Runs a notifier on a real database under a clock, and keeps what it sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs of an older tree, by tests/fixtures/releases, and of this one, on the same state directories.
+"""Runs programs of an older tree, by tests/fixtures/releases, and of this one, on the same state directories.
 
 An older tree has an interpreter of its own, which knows the packages of others that the tests run with and nothing of
 this tree. The archives are `git archive COMMIT` of the program's folders, less what only a browser reads.
@@ -38,7 +38,7 @@ def interpreter_of(release: str, folder: Path) -> str:
 
 
 class Lives:
-    """One state of Helen's and one of an agent's, which programs of several releases run on, one after the other."""
+    """Holds one state of Helen's and one of an agent's, on which several releases run one after the other."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

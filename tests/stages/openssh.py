@@ -1,4 +1,4 @@
-"""OpenSSH's programs as tests call them: with a key of their own, and nothing of the user's configuration."""
+"""Calls OpenSSH's programs with a key of their own, and with nothing of the user's configuration."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ PATIENCE = 120.0  # seconds; a busy machine, and an interpreter that starts
 
 
 def keygen(path: Path, *more: str) -> Path:
-    """A new key without a passphrase."""
+    """Make a new key without a passphrase, and return its path."""
     words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(path), *more]
     subprocess.run(words, check=True, stdin=subprocess.DEVNULL, timeout=PATIENCE)
     return path
 
 
 def options(key: Path, **more: object) -> list[str]:
-    """Options of ssh, scp and sftp: this key alone, no question, and `more`, by their names in ssh_config."""
+    """Return options of ssh, scp and sftp: this key alone, no question, and `more`, by their names in ssh_config."""
     given = {
         "IdentitiesOnly": "yes",
         "IdentityAgent": "none",

@@ -28,7 +28,7 @@ group_interval = "1s"
 
 
 class Stage:
-    """A Helen with an agent, and curl."""
+    """Runs a Helen with an agent, and asks it with curl."""
 
     def __init__(self, folder: Path, receiver: Receiver) -> None:
         self.folder, self.receiver = folder, receiver
@@ -50,14 +50,14 @@ class Stage:
         return str(done.output).strip()
 
     def curl(self, *words: str) -> tuple[int, str]:
-        """The status, and the body."""
+        """Return the status and the body of curl's answer."""
         command = ["curl", "-sS", "-m", "20", "-w", "\\n%{http_code}", *words]
         said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         body, _, status = said.rpartition("\n")
         return int(status), body
 
     def state(self, what: str) -> str | None:
-        """`critical (stale)` of HOST/CHECK."""
+        """Return the state of HOST/CHECK, such as `critical (stale)`, or None without one."""
         host, _, check = what.partition("/")
         for each in self.helen.client.get(f"/api/v1/states?agent={host}")["states"]:
             if each["check_id"] == check:
@@ -72,7 +72,7 @@ class Stage:
         return found
 
     def again(self) -> None:
-        """Another Helen on the same state."""
+        """End Helen, and start another one on the same state and the same port."""
         words = self.helen.program.process.args
         assert isinstance(words, list)
         self.helen.end()

@@ -1,4 +1,4 @@
-"""A bound on how long a test waits for another thread or process; only what is broken comes near it."""
+"""Bounds how long a test waits for another thread or process; only what is broken comes near the bound."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ class Agent:
                 self._socket.shutdown(socket.SHUT_RDWR)
 
     def _obey(self, blob: bytes) -> bytes:
-        """An order, which it takes once; whether it is signed well is for the agents that are no few lines."""
+        """Take an order, once; whether it is signed well is judged by the real agents and not here."""
         order = json.loads(json.loads(blob)["order"]["signed"])
         if order["id"] in self.orders:
             return b'{"status": "unknown", "reason": "denied", "summary": "has run here already"}'
@@ -96,7 +96,7 @@ class Agent:
 
 
 class Broker:
-    """`twistd scale0` on free ports; `again` starts it anew on those that it had."""
+    """Runs `twistd scale0` on free ports; `again` starts it anew on those that it had."""
 
     def __init__(self, folder: Path, **config: Any) -> None:
         folder.mkdir()
@@ -116,12 +116,12 @@ class Broker:
         return self
 
     def again(self) -> Broker:
-        """After its end, on the ports that it had."""
+        """Start the broker after its end, on the ports that it had."""
         self._start()
         return self.up()
 
     def configure(self, **config: Any) -> None:
-        """For its next start."""
+        """Write settings for the broker's next start."""
         self._file.write_text(json.dumps(json.loads(self._file.read_text()) | config))
 
     def _is_up(self) -> bool:
@@ -138,14 +138,14 @@ ELSEWHERE = b'[{"address":"h9.example:4166"}]'
 
 
 def broker_config(identity: str, **more: Any) -> str:
-    """With a list of Helens for agents, unless something else is asked for."""
+    """Return a broker's configuration, with a list of Helens for agents unless something else is asked for."""
     document = {"name": "servers", "content": base64.b64encode(ELSEWHERE).decode()}
     ports = {"frontend_port": 0, "backend_port": 0, "default_heartbeat_interval": 1.0}
     return json.dumps({"identity": identity, **ports, **(more or {"documents": [document]})})
 
 
 class Asker:
-    """A DEALER at a broker's frontend: a client of RFC 7, of RFC 18, or of Scale0."""
+    """Is a DEALER at a broker's frontend: a client of RFC 7, of RFC 18, or of Scale0."""
 
     def __init__(self, endpoint: str, curve: tuple[bytes, bytes, bytes] | None = None) -> None:
         self.socket = zmq.Context.instance().socket(zmq.DEALER)
@@ -160,21 +160,21 @@ class Asker:
         return self.socket.recv_multipart()
 
     def mdp1(self, service: str, *body: bytes) -> list[bytes]:
-        """RFC 7: the body of the reply."""
+        """Return the body of the reply to a request of RFC 7."""
         self.socket.send_multipart([b"", b"MDPC01", service.encode(), *body])
         frames = self.read()
         assert frames[:3] == [b"", b"MDPC01", service.encode()], frames
         return frames[3:]
 
     def mdp2(self, service: str, *body: bytes) -> list[bytes]:
-        """RFC 18: the body of the FINAL."""
+        """Return the body of the FINAL that answers a request of RFC 18."""
         self.socket.send_multipart([b"MDPC02", b"\1", service.encode(), *body])
         frames = self.read()
         assert frames[:3] == [b"MDPC02", b"\3", service.encode()], frames
         return frames[3:]
 
     def has(self, service: str) -> bool:
-        """mmi.service, RFC 8."""
+        """Say by mmi.service of RFC 8 whether the broker has a service."""
         return self.mdp1("mmi.service", service.encode()) == [b"200"]
 
     def wait_for(self, *services: str, there: bool = True) -> float:
@@ -193,7 +193,7 @@ class Asker:
         return number
 
     def final(self, about: str) -> tuple[int, str, list[bytes]]:
-        """Code, reason and body of the FINAL about this request; what else a broker says is passed over."""
+        """Return code, reason and body of the FINAL about this request; all else that a broker says is passed over."""
         while True:
             frames = self.read()
             options = json.loads(frames[3])
@@ -205,7 +205,7 @@ class Asker:
 
 
 class Rpc:
-    """A client of ZeroTask on a DEALER: JSON-RPC by hand."""
+    """Is a client of ZeroTask on a DEALER, with JSON-RPC written by hand."""
 
     def __init__(self, endpoint: str, curve: tuple[bytes, bytes, bytes] | None = None, name: str | None = None) -> None:
         self.socket = zmq.Context.instance().socket(zmq.DEALER)

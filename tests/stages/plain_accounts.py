@@ -80,7 +80,7 @@ class DayAccount:
 
     @property
     def total(self) -> int:
-        """All accounts together."""
+        """Return the sum of all accounts."""
         return self.ok + self.bad + self.planned + self.unknown + self.no_data
 
     def counted(self, profile: str) -> tuple[int, int]:

@@ -1,6 +1,7 @@
-"""The ingestion without Spark: what a driver does with its stream, in this process. Not a test; it imports no pyspark.
+"""Ingests without Spark: it does what a driver does with its stream, in this process. Not a test; it imports no
+pyspark.
 
-    python plainly.py
+python plainly.py
 
 As a program it does so again and again, each time in a child of its own that is killed where it was told: a line of
 JSON on stdin is (lake, state, where), a line on stdout the exit status. `where` is POINT:TIMES, or a number of seconds
@@ -46,7 +47,7 @@ class PlainBatch:
 
 
 class Plain:
-    """A frame whose rows are here."""
+    """Stands in for a frame of Spark whose rows are here."""
 
     def __init__(self, batches: list[pa.RecordBatch]) -> None:
         self._batches = batches
@@ -58,7 +59,7 @@ class Plain:
 def take_all(
     lake: Lake, *states: Path, most: int = 1_000_000_000, reached: Callable[[str], None] = lambda point: None
 ) -> None:
-    """All that these Helens have, into the lake, `most` segments at once."""
+    """Take all that these Helens have into the lake, `most` segments at once."""
     sink = sink_of(lake, *states, reached=reached)
     while not (batch := PlainBatch(sink, most)).is_empty:
         sink.take(batch)
@@ -68,7 +69,7 @@ def take_all(
 
 
 def sink_of(lake: Lake, *states: Path, reached: Callable[[str], None] = lambda point: None) -> Any:
-    """A writer that has just started."""
+    """Return a writer that has just started."""
     if lake._lock is not None:
         lake.unlock()
     lake.lock()

@@ -1,4 +1,4 @@
-"""A question to a fleet without a network: agents by hand, a clock by hand, and no threads."""
+"""Asks a fleet without a network: agents and a clock are moved by hand, and there are no threads."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WALL = 1_800_000_000.0
 
 
 class Site:
-    """LiveQueries, and a roster of agents by name. `full` stands for a Helen of whom too much is asked."""
+    """Holds LiveQueries, and a roster of agents by name. `full` stands for a Helen of whom too much is asked."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
@@ -55,7 +55,7 @@ class Site:
         return self.queries.start(check, targets, args, self.clock.seconds() + timeout, on_target, on_end)
 
     def has(self, *names: str) -> None:
-        """They come, or are here from the beginning."""
+        """Attach these agents, at the beginning or later."""
         for name in names:
             self.agents[name] = Agent(name, FakeLink(name))
             self.attached(self.agents[name])
@@ -68,7 +68,7 @@ class Site:
         assert self.answer_of(name)
 
     def answer_of(self, name: str) -> bool:
-        """It answers what it was asked last; False if nobody waits for that."""
+        """Answer what an agent was asked last; return False if nobody waits for that."""
         if name not in self.asked:
             return False
         number = len(self.asked) - self.asked[::-1].index(name)
@@ -80,7 +80,7 @@ class Site:
 
 
 class Play:
-    """One task, and what becomes of it."""
+    """Runs one task, and keeps what becomes of it."""
 
     def __init__(self, folder: Path) -> None:
         self.clock = Clock()

@@ -1,4 +1,4 @@
-"""Ports for servers of tests, out of the range from which the kernel gives them to connections and to port 0.
+"""Chooses ports for servers of tests, out of the range that the kernel gives to connections and to port 0.
 
 A server that is started again on its port, or told its port before it binds it, finds it free: nobody else is given it
 meanwhile. Another process of tests isn't, either, of this run or another one: a port belongs to the process that was

@@ -1,4 +1,4 @@
-"""The wheel of this source with a version of the test's choice, built as users get it."""
+"""Builds the wheel of this source with a version of the test's choice, as users get it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A client of SSH that says what a test wants, on a socket that blocks: what OpenSSH's client never would."""
+"""Is a client of SSH that says what a test wants, on a socket that blocks; OpenSSH's client would never say it."""
 
 from __future__ import annotations
 

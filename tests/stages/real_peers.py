@@ -1,4 +1,4 @@
-"""Programs of others, on free ports of loopback: Alertmanager, the mail server chasquid, and rsyslog."""
+"""Runs programs of others on free ports of loopback: Alertmanager, the mail server chasquid, and rsyslog."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ ALERTMANAGER = "route: {receiver: nobody}\nreceivers: [{name: nobody}]\n"
 
 
 def program(name: str, package: str) -> str:
-    """Its path; without it a test fails, and says what is missing."""
+    """Return the path of a program; without it a test fails, and says what is missing."""
     found = shutil.which(name)
     assert found, f"{name} is missing: apt-get install {package}"
     return found
 
 
 class Peer:
-    """A process that listens somewhere."""
+    """Runs a process that listens somewhere."""
 
     def __init__(self, folder: Path, words: list[str]) -> None:
         self.log = folder / "log"
@@ -89,7 +89,7 @@ def an_alertmanager(folder: Path) -> Peer:
 
 
 def a_mail_server(folder: Path, certificate: bytes, key: bytes) -> Peer:
-    """One user, whose mails become files of `mails`."""
+    """Start a mail server with one user, whose mails become files of `mails`."""
     chasquid = program("chasquid", "chasquid")
     for name in ("certs/localhost", "domains/example.org", "data", "mails"):
         (folder / name).mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Real receivers on loopback, in threads: an HTTP server that answers as it is told, and a mail server."""
+"""Runs real receivers on loopback, in threads: an HTTP server that answers as it is told, and a mail server."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ class Receiver:
                 self.wfile.write(words)
 
             def log_message(self, *_: Any) -> None:
-                """Nothing."""
+                """Log nothing."""
 
         class Quiet(ThreadingHTTPServer):
             def handle_error(self, *_: Any) -> None:
-                """A client that hung up."""
+                """Ignore a client that hung up."""
 
         self._server = Quiet(("127.0.0.1", 0), Requests)
         self._server.daemon_threads = True
@@ -120,7 +120,7 @@ class Sink:
             daemon_threads = True
 
             def handle_error(self, *_: Any) -> None:
-                """A client that hung up."""
+                """Ignore a client that hung up."""
 
         self._server = Server(("127.0.0.1", 0), Conversation)
         self.port = self._server.server_address[1]

@@ -1,4 +1,4 @@
-"""A lake of four days of buckets, and questions in PromQL about it that share what was kept of it."""
+"""Holds a lake of four days of buckets, and questions in PromQL about it that share what was kept of it."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def row(series: int, begin: int, metric: str, kind: str, values: list[float], ve
 
 
 class Scene:
-    """A lake of four days, and questions that share what was kept."""
+    """Holds a lake of four days, and asks questions that share what was kept."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.kept = folder, KeptPieces()

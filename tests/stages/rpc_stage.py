@@ -1,4 +1,4 @@
-"""A broker of ZeroTask played by hand, at the far end of a link without sockets, under a clock by hand."""
+"""Plays a broker of ZeroTask by hand, at the far end of a link without sockets, under a clock by hand."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class BrokerLine:
         self.is_open = False
 
     def connect(self) -> None:
-        """A new connection, as a handshake makes it."""
+        """Make a new connection, as a handshake does."""
         self.renewed()
         self.turn()
 
@@ -46,11 +46,11 @@ class BrokerLine:
         self.clock.advance(0)
 
     def asked(self) -> list[tuple[str, Any]]:
-        """The calls that wait for their answer."""
+        """Return the calls that wait for their answer."""
         return [(method, params) for _, method, params in self.calls]
 
     def take(self, method: str) -> tuple[int, Any]:
-        """The number and the params of the oldest call of a method, which no longer waits."""
+        """Return the number and the params of the oldest call of a method, which then waits no longer."""
         found = next(call for call in self.calls if call[1] == method)
         self.calls.remove(found)
         return found[0], found[2]

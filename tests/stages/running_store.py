@@ -1,4 +1,4 @@
-"""A store of ZeroTask with its threads, whose deliveries the test takes by hand."""
+"""Runs a store of ZeroTask with its threads, whose deliveries the test takes by hand."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PATIENCE = 60.0
 
 
 class Running:
-    """A store whose deliveries are taken by hand, in this thread."""
+    """Runs a store whose deliveries are taken by hand, in this thread."""
 
     def __init__(self, folder):
         self.deliveries = queue.SimpleQueue()

@@ -1,4 +1,4 @@
-"""A broker under a fake clock, with peers that are lists of frames. Shared by the pure tests of this folder."""
+"""Drives a broker under a fake clock, with peers that are lists of frames. Shared by the pure tests of this folder."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Stage:
         return WALL + self.now
 
     def run(self, effects: list[Effect]) -> None:
-        """As the service does, without threads."""
+        """Carry effects out as the service does, without threads."""
         pending = list(effects)
         while pending:
             effect = pending.pop(0)
@@ -97,13 +97,13 @@ class Stage:
         self.hear(address, *wire.scale0(S0, command, opt.encode(options), body))
 
     def told(self, address: Address, beats: bool = False) -> list[tuple[str, dict[str, Any], list[bytes]]]:
-        """The Scale0 commands that it was sent, beats left out."""
+        """Return the Scale0 commands that a peer was sent; heartbeats are left out unless `beats` asks for them."""
         messages = [wire.parse(frames) for frames in self.take(address)]
         read = [(m.command, opt.decode_any(m.options), list(m.body)) for m in messages]
         return [message for message in read if beats or message[0] != "HEARTBEAT"]
 
     def client(self, name: bytes, **changes: Any) -> Address:
-        """A Scale0 frontend that has negotiated."""
+        """Return the address of a Scale0 frontend that has negotiated."""
         address = ("frontend", name)
         named = {"identity": name.decode(), "services": [], "config_type": "JSON"} | changes
         self.scale0(address, "CHECKCONFIG", **named)
@@ -111,7 +111,7 @@ class Stage:
         return address
 
     def worker(self, name: bytes, *services: str, **changes: Any) -> Address:
-        """A Scale0 backend that is ready."""
+        """Return the address of a Scale0 backend that is ready."""
         address = ("backend", name)
         self.scale0(address, "CHECKCONFIG", identity=name.decode(), services=list(services), config_type="JSON")
         self.ready(address, *services, **changes)
@@ -133,7 +133,7 @@ class Stage:
         self.scale0(address, "REQUEST", *body, **{"id": "1", "service": service} | options)
 
     def jobs(self, address: Address) -> list[tuple[str, list[bytes]]]:
-        """(id, body) of the requests that a Scale0 worker was sent."""
+        """Return (id, body) of each request that a Scale0 worker was sent."""
         return [(options["id"], body) for command, options, body in self.told(address) if command == "REQUEST"]
 
     def plain_jobs(self, address: Address) -> list[tuple[bytes, list[bytes]]]:
@@ -201,7 +201,7 @@ def member(identity: str, **ends: str) -> Member:
 
 
 def random_frames(dice: random.Random) -> list[bytes]:
-    """Frames of which each looks half right."""
+    """Return frames of which each looks half right."""
     words = [b"", b"SCALE0", b"MDPC01", b"MDPW01", b"MDPC02", b"MDPW02", b"\1", b"\2", b"\3", b"\4", b"\5", b"\6"]
     words += [name.encode() for name in opt.TO_BROKER]
     words += [b"{}", b"[1]", b"svc", b"mmi.service", b'{"id": "1", "service": "svc"}', b'{"since": -1}', b"[" * 2000]

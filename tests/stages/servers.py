@@ -1,4 +1,4 @@
-"""Debian's servers, started for a test on a free port of loopback, in a folder of their own, as an ordinary user.
+"""Starts Debian's servers for a test on a free port of loopback, in a folder of their own, as an ordinary user.
 
 A server that is missing is a failure that says what to install. The output of a server lies in its folder and is told
 when it does not come up. All of them end with the test run, whatever happens.
@@ -33,14 +33,14 @@ PLACES = ("/usr/sbin", "/usr/bin", "/sbin", "/bin", *sorted(glob.glob("/usr/lib/
 
 
 def program(name: str, package: str) -> str:
-    """The path of a program of Debian's."""
+    """Return the path of one of Debian's programs."""
     found = shutil.which(name, path=os.pathsep.join((os.environ["PATH"], *PLACES)))
     assert found, f"{name} is missing: apt-get install {package} (./dev test installs all of them)"
     return found
 
 
 def user() -> dict[str, Any]:
-    """Whom servers run as: never root, which some of them refuse and none of them needs."""
+    """Return the user under which servers run: never root, which some of them refuse and none of them needs."""
     return {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
 
 
@@ -71,7 +71,7 @@ class Home:
             os.chown(path, NOBODY, NOBODY)
 
     def run(self, *command: str | Path, folder: Path, **settings: Any) -> str:
-        """A program that ends by itself, such as one that makes an empty database."""
+        """Run a program that ends by itself, such as one that makes an empty database, and return its output."""
         done = subprocess.run(
             list(map(str, command)), cwd=folder, capture_output=True, text=True, timeout=60, env=surroundings(folder),
             **user() | settings,
@@ -80,7 +80,7 @@ class Home:
         return done.stdout
 
     def start(self, *command: str | Path, folder: Path, **settings: Any) -> Server:
-        """A server in the foreground."""
+        """Start a server in the foreground."""
         server = Server(list(map(str, command)), folder, settings)
         self._running.append(server)
         return server
@@ -96,7 +96,7 @@ def surroundings(folder: Path) -> dict[str, str]:
 
 
 class Server:
-    """One process group, and what it said."""
+    """Runs one process group, and keeps what it said."""
 
     def __init__(self, command: list[str], folder: Path, settings: dict[str, Any]) -> None:
         self.command, self.folder = command, folder
@@ -137,7 +137,7 @@ class Server:
 
 
 def answers(where: int | Path) -> bool:
-    """Whether somebody accepts connections there."""
+    """Say whether somebody accepts connections at a port or a socket's path."""
     family, address = (socket.AF_INET, ("127.0.0.1", where)) if isinstance(where, int) else (socket.AF_UNIX, str(where))
     with socket.socket(family) as probe, suppress(OSError):
         probe.settimeout(1.0)
@@ -148,7 +148,7 @@ def answers(where: int | Path) -> bool:
 
 
 def certificate(days: float) -> tuple[bytes, bytes]:
-    """For localhost, by itself."""
+    """Return a certificate for localhost that vouches for itself, and its key."""
     key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
     names = x509.SubjectAlternativeName([x509.DNSName("localhost"), x509.IPAddress(ip_address("127.0.0.1"))])

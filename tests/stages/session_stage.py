@@ -1,4 +1,4 @@
-"""The sessions of agents with a journal, an authority, a store and a library that are lists in memory."""
+"""Holds the sessions of agents with a journal, an authority, a store and a library that are lists in memory."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class FakeStore:
 
 
 class FakeLibrary:
-    """One published set."""
+    """Stands in for the library: it has one published set."""
 
     def __init__(self, **contents: bytes) -> None:
         self.releases = self
@@ -122,7 +122,7 @@ class FakeLibrary:
 
 
 class Home:
-    """A house in which everything but the house is ours."""
+    """Builds one `House` whose journal, authority, store and library are in memory."""
 
     def __init__(self, clock: Clock, *quotas: str) -> None:
         self.clock = clock

@@ -1,4 +1,4 @@
-"""A wall clock that a test sets for one process: a sitecustomize that shifts `time.time` by the number in a file."""
+"""Sets a wall clock for one process: a sitecustomize shifts `time.time` by the number in a file."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Shift:
         self.variables = {"PYTHONPATH": os.pathsep.join(paths), "SHIFT_FILE": str(self._file)}
 
     def to(self, by: float) -> None:
-        """Set the clock so many seconds ahead of the real one."""
+        """Set the clock this many seconds ahead of the real one."""
         whole = self._file.with_suffix(".new")
         whole.write_text(str(by))
         whole.replace(self._file)

@@ -1,4 +1,5 @@
-"""A device that answers SNMP: values by OID, versions 1, 2c and 3, whatever a test wants it to say wrongly.
+"""Is a device that answers SNMP: values by OID, versions 1, 2c and 3, and all that a test wants it to
+say wrongly.
 
 It shares no code with the checks: bytes are made and read here once more.
 """
@@ -25,7 +26,7 @@ Oid = tuple[int, ...]
 
 
 def tlv(tag: int, *contents: bytes) -> bytes:
-    """One element."""
+    """Return one element of BER with this tag."""
     whole = b"".join(contents)
     if len(whole) < 128:
         return bytes((tag, len(whole))) + whole
@@ -70,7 +71,7 @@ def counter64(value: int) -> bytes:
 
 
 def elements(data: bytes) -> list[tuple[int, bytes]]:
-    """The elements that stand in `data`."""
+    """Return tag and contents of each element that stands in `data`."""
     found, at = [], 0
     while at < len(data):
         tag, length = data[at], data[at + 1]
@@ -101,7 +102,7 @@ def identifier(contents: bytes) -> Oid:
 
 @frozen
 class Asked:
-    """One request."""
+    """Holds one request, as it was decoded."""
 
     kind: int
     id: int
@@ -128,7 +129,7 @@ def answer_of(
 
 @cache
 def localized(algorithm: str, password: str, engine: bytes) -> bytes:
-    """The key of a password for one engine (RFC 3414, 2.6)."""
+    """Return the key of a password for one engine (RFC 3414, 2.6)."""
     data = password.encode()
     key = hashlib.new(algorithm, (data * (1_048_576 // len(data) + 1))[:1_048_576]).digest()
     return hashlib.new(algorithm, key + engine + key).digest()
@@ -236,7 +237,7 @@ class Device:
         return hmac.new(localized("sha1", self.passwords[0], ENGINE), data, "sha1").digest()[:12]
 
     def report(self, id_: bytes, which: int, proved: bool = False) -> bytes:
-        """A report: the counter of usmStats that says what was wrong."""
+        """Return a report: its counter of usmStats says what was wrong."""
         name = tuple(map(int, f"{STATS}.{which}.0".split(".")))
         return self.message(id_, answer_of(Asked(GET, 0, 0, 0, ()), [(name, counter32(5))], kind=REPORT), int(proved))
 

@@ -63,12 +63,12 @@ class Host:
 
 
 def figures(document: dict[str, Any]) -> dict[str, float]:
-    """The metrics of a result: name and labels' values."""
+    """Return the metrics of a result by name and labels' values."""
     return {" ".join([one["name"], *one.get("labels", {}).values()]): one["value"] for one in document["metrics"]}
 
 
 def switch(ports: int, octets: int = 10**14, narrow: bool = False, up: int = 1, **uptime: int) -> Values:
-    """The interfaces of a switch, each with a name, an alias and counters of its own."""
+    """Return the interfaces of a switch, each with a name, an alias and counters of its own."""
     values: Values = {UPTIME: ticks(uptime.get("uptime", 8_640_000))}
     for port in range(1, ports + 1):
         index = 10_100 + port

@@ -21,7 +21,7 @@ found: dict[str, object] = {}
 
 
 async def ask(place: str) -> None:
-    """One name of one server."""
+    """Look one name up at one server, and keep what is found."""
     name, _, server = place.partition("=")
     address, _, port = server.rpartition(":")
     try:
@@ -31,7 +31,7 @@ async def ask(place: str) -> None:
 
 
 def sockets() -> int:
-    """The number of open ones."""
+    """Return the number of open sockets of this process."""
     count = 0
     for name in os.listdir("/proc/self/fd"):
         with suppress(OSError):  # the folder that is being listed

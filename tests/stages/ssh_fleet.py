@@ -1,4 +1,4 @@
-"""A Helen and an agent whose machine people may log in on, and `helen ssh` to it."""
+"""Runs a Helen and an agent whose machine people may log in on, and `helen ssh` to it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ POLICY = '[shell]\nallow = true\nusers = ["root"]\nauthorized_keys = "{keys}"\n'
 
 
 class Fleet:
-    """A Helen, and the agent web-1 with a policy that lets root in.
+    """Runs a Helen, and the agent web-1 with a policy that lets root in.
 
     `more`: lines of its [shell]; `helen`: one that runs already.
     """

@@ -1,4 +1,4 @@
-"""The server of one SSH connection behind a port of the test's own, and OpenSSH's programs that come to it."""
+"""Runs the server of one SSH connection behind a port of the test's own, and OpenSSH's programs that come to it."""
 
 from __future__ import annotations
 
@@ -128,23 +128,23 @@ def wait_until_gone(pids: list[int]) -> None:
 
 
 def children(pid: int) -> list[int]:
-    """The processes that this one has started."""
+    """Return the process ids of a process's children."""
     return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 def server_of(supervisor: subprocess.Popen[bytes]) -> int:
-    """The process that speaks SSH, which the inner supervisor has started."""
+    """Return the process id of the server of SSH, which the inner supervisor has started."""
     [inner] = children(supervisor.pid)
     return children(inner)[0]
 
 
 def resident(pid: int) -> int:
-    """Bytes of memory of a process."""
+    """Return the resident memory of a process in bytes."""
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4_096
 
 
 class Terminal:
-    """ssh -tt on a terminal of the test's own; `modes`: words for stty."""
+    """Runs ssh -tt on a terminal of the test's own; `modes` are words for stty."""
 
     def __init__(self, at: Door, command: str, modes: tuple[str, ...] = ()) -> None:
         self.ours, theirs = pty.openpty()

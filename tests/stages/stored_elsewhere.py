@@ -40,7 +40,7 @@ def an_azure(folder: Path, port: int) -> tuple[Peer, Application]:
 
 
 def google(folder: Path, port: int) -> tuple[Peer, Application]:
-    """It answers to one name, that of the server in front of it, and sends clients there."""
+    """Start a server that answers to one name, that of the server in front of it, and sends clients there."""
     words = ["-scheme", "http", "-host", "127.0.0.1", "-port", "0", "-backend", "memory"]
     front = ["-public-host", f"127.0.0.1:{port}", "-external-url", f"http://127.0.0.1:{port}"]
     peer = Peer(folder, [str(fake_gcs._get_binary_path()), *words, *front])

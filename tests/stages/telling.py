@@ -48,7 +48,9 @@ def an_api(url: Text) -> Alertmanager:
 
 
 class Scene:
-    """Groups under a clock. The outcome is written down in short: `10 hook: a/c+ b/c-` or `note action channel`."""
+    """Holds groups of notifications under a clock. The outcome is written down in short: `10 hook: a/c+ b/c-` or `note
+    action channel`.
+    """
 
     def __init__(self, timing: Timing = Timing(10.0, 60.0, 600.0), labelled: tuple[str, ...] = ()) -> None:  # noqa: B008
         self.groups, self.timing, self.labelled = Groups(), timing, labelled
@@ -61,7 +63,7 @@ class Scene:
         return [f"{note.action} {note.channel}: {note.why}" for note in notes]
 
     def until(self, at: float) -> list[str]:
-        """Everything up to a moment, one due time after the other."""
+        """Return all that is said up to a moment, one due time after the other."""
         said: list[str] = []
         while (due := self.groups.due()) is not None and due <= WALL + at:
             self.at = max(self.at, due - WALL)
@@ -110,14 +112,14 @@ class Journal:
 
 
 class Pump:
-    """A real reactor of the test's own."""
+    """Turns a real reactor of the test's own."""
 
     def __init__(self) -> None:
         self.reactor = EPollReactor()
         self.reactor.startRunning(installSignalHandlers=False)
 
     def run(self, deferred: Deferred[Any]) -> Any:
-        """Its value, or its exception."""
+        """Return the value of a Deferred, or raise its exception."""
         got: list[Any] = []
         deferred.addBoth(got.append)
         bound = Patience(PATIENCE)

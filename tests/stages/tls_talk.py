@@ -1,4 +1,4 @@
-"""Two ends of TLS in memory, as far as the handshake goes and beyond it."""
+"""Joins two ends of TLS in memory, for the handshake and for all that follows it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Side(Protocol):
 
 @attrs.frozen
 class Talk:
-    """Both ends of one connection."""
+    """Holds both ends of one connection."""
 
     server: Side
     client: Side
@@ -48,7 +48,7 @@ class Talk:
     clock: Clock
 
     def echo(self) -> bool:
-        """Whether bytes get through both ways."""
+        """Say whether bytes get through both ways."""
         for side, other in ((self.client, self.server), (self.server, self.client)):
             side.transport.write(b"ping")
             self.clock.advance(0)  # small writes leave together at the end of a turn
@@ -66,7 +66,7 @@ def end(creator: Any, is_client: bool, clock: Clock) -> tuple[Side, FakeTranspor
 
 
 def talk(server: Any, client: Any) -> Talk:
-    """As far as the handshake goes."""
+    """Return a connection whose handshake is done."""
     clock = Clock()
     server_side, server_transport, server_protocol = end(server, False, clock)
     client_side, client_transport, client_protocol = end(client, True, clock)

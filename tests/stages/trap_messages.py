@@ -1,4 +1,4 @@
-"""Traps and informs as bytes, plain and secure, as a test wants them; receivers and their clock."""
+"""Makes traps and informs as bytes, plain and secure, as a test wants them; and receivers with their clock."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def plain(body: bytes, version: int = 1, community: str = "public") -> bytes:
 
 
 def named(contents: bytes) -> bytes:
-    """A trap with a value whose OID has these bytes."""
+    """Return a trap with a value whose OID has these bytes."""
     return plain(pdu(TRAP, *LINK[:2], tlv(0x30, tlv(6, contents), tlv(5))))
 
 
 class Clock:
-    """Monotonic seconds that a test sets."""
+    """Holds monotonic seconds that a test sets."""
 
     now = 1000.0
 
@@ -53,7 +53,7 @@ class Clock:
 def secure(
     body: bytes, engine: bytes = SENDER, boots: int = 3, time: int = 500, flags: int = 3, **changed: Any
 ) -> bytes:
-    """A message of version 3, as the test's own code makes it: SHA and AES-128."""
+    """Return a message of version 3, as the test's own code makes it: SHA and AES-128."""
     salt, user = changed.get("salt", b"saltsalt"), changed.get("user", b"watch")
     proof_key = made.localized("sha1", changed.get("auth", "authentic"), engine)
     data = tlv(0x30, text(SENDER), text("west"), body)

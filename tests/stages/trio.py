@@ -1,4 +1,4 @@
-"""A Helen that keeps jobs with three real agents, for tests of pages that ask them and hold messages back."""
+"""Runs a Helen that keeps jobs with three real agents, for tests of pages that ask them and hold messages back."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Trio:
         self.agents[name].process.wait()
 
     def told(self) -> list[str]:
-        """The checks of which people were told that they are not ok."""
+        """Return the checks of which people were told that they are not ok."""
         states = self.helen.client.get("/api/v1/states?all=true")["states"]
         return sorted(f"{each['agent']}/{each['check_id']}" for each in states if each["told"] != "ok")
 

@@ -1,4 +1,4 @@
-"""A client of the HTTP API for tests: answers read whole, over TCP with any headers and over the Unix socket."""
+"""Is a client of the HTTP API for tests: answers are read whole, over TCP with any headers and over the Unix socket."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from helen_running import Running
 
 
 class Answer:
-    """A response, read whole."""
+    """Holds a response, read whole."""
 
     def __init__(self, response: http.client.HTTPResponse) -> None:
         self.status = response.status
@@ -34,7 +34,7 @@ class Answer:
 
 
 class Web:
-    """TCP, with whatever headers."""
+    """Asks Helen over TCP, with any headers."""
 
     def __init__(self, fleet: Running) -> None:
         self.host, self.port = fleet.run["web"].split(":")

@@ -40,7 +40,7 @@ class Line:
 
 
 class WorkerStage:
-    """A worker, its line, the requests that it was asked to answer, and what it was called back with."""
+    """Holds a worker, its line, the requests that it was asked to answer, and what it was called back with."""
 
     def __init__(self, **options: Any) -> None:
         self.clock, self.line = Clock(), Line()

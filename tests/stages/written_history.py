@@ -1,4 +1,4 @@
-"""Histories of a few rows, written by the journal's own code. Times are unix seconds."""
+"""Writes histories of a few rows with the journal's own code. Times are unix seconds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from helen.journal.values import Change, Entry, Origin, StoredChange, StoredResu
 
 
 class Written:
-    """A Helen's history folder, written segment by segment. Times are Unix seconds."""
+    """Writes a Helen's history folder, segment by segment. Times are Unix seconds."""
 
     def __init__(self, state: Path) -> None:
         self.state = state

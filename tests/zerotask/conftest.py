@@ -1,4 +1,6 @@
-"""A broker without sockets, threads or time: texts in, texts out, an SQLite database in memory, and a clock by hand."""
+"""Runs a broker without sockets, threads or time: texts go in and out, SQLite is in memory, and the clock is set by
+hand.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ from zerotask.wire.jsonrpc import encode
 
 
 class InlineStore:
-    """store.Store in the caller's own thread: jobs run at once, each in a transaction of its own."""
+    """Stands in for store.Store in the caller's own thread: jobs run at once, each in a transaction of its own."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self.connection = schema.connect(":memory:")
@@ -53,7 +55,7 @@ class InlineStore:
 
 
 class Bench:
-    """The broker, its clock, and what it sent."""
+    """Holds the broker, its clock, and what it sent."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -65,7 +67,7 @@ class Bench:
         self.start()
 
     def start(self) -> None:
-        """Also: start again, with the same store."""
+        """Start the broker, or start it again on the same store."""
         self.broker = Broker(
             self.store, self.store.found(), self._send, self._publish, self.now, self.now + self.wall_ahead
         )
@@ -91,7 +93,7 @@ class Bench:
         self, line: str, method: str, /, *params: Any, key: str = "", operator: bool = False,
         roles: tuple[str, ...] = (), **named: Any,
     ) -> Any:  # fmt: skip
-        """A call's answer: the result, or (code, message, data). None while there is none."""
+        """Return a call's answer: the result, or (code, message, data). None while there is none."""
         request = {"jsonrpc": "2.0", "method": f"zerotask.broker.{method}", "params": named or list(params), "id": 1}
         for answer in self.receive(line, json.dumps(request).encode(), key, operator, roles):
             if isinstance(answer, dict) and answer.get("id") == 1:
@@ -104,12 +106,12 @@ class Bench:
         return int(answer[0])
 
     def told(self, line: str) -> list[tuple[str, list[Any]]]:
-        """The notifications that a connection was sent, offers in bundles taken apart."""
+        """Return the notifications that a connection was sent, with offers in bundles taken apart."""
         messages = [one for sent in self.sent.get(line, []) for one in (sent if isinstance(sent, list) else [sent])]
         return [(one["method"].rpartition(".")[2], one["params"]) for one in messages if "method" in one]
 
     def pass_time(self, seconds: float, step: float = 0.25, beating: tuple[str, ...] = ()) -> None:
-        """Time passes; the nodes named after their connections beat."""
+        """Let time pass in seconds; the nodes named after their connections beat."""
         end = self.now + seconds
         while self.now < end:
             self.now = min(self.now + step, end)
@@ -131,7 +133,7 @@ def bench() -> Bench:
 
 @pytest.fixture
 def log_lines():
-    """The formatted lines of warnings and errors."""
+    """Yield the formatted lines of warnings and errors."""
     lines = []
 
     def observe(event):

@@ -1,4 +1,4 @@
-"""A client against a broker that is played by hand: what it repeats and for how long, and how waiting ends."""
+"""Tests a client against a broker that is played by hand: what it repeats and for how long, and how waiting ends."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from zerotask.wire import methods
 
 
 class Stage:
-    """A client, its line, and what its calls came to."""
+    """Holds a client, its line, and what its calls came to."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module.random, "random", lambda: 1.0)  # each pause has its whole length
@@ -37,7 +37,7 @@ class Stage:
         self.outcomes.clear()
 
     def came(self) -> Any:
-        """The one outcome so far: a value, or the name, code and message of a failure."""
+        """Return the one outcome so far: a value, or the name, code and message of a failure."""
         [outcome] = self.outcomes
         self.outcomes.clear()
         if isinstance(outcome, errors.RpcError):

@@ -1,4 +1,6 @@
-"""The client and the node on Twisted, with a broker in the same process: over no socket, and over one that is lost."""
+"""Tests the client and the node on Twisted with a broker in the same process: without a socket, and over one that is
+lost.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ PATIENCE = 60.0
 
 
 class World:
-    """A reactor turned by hand, a broker on it, and what is stopped at the end."""
+    """Holds a reactor turned by hand, a broker on it, and what is stopped at the end."""
 
     def __init__(self, folder):
         self.folder, self.reactor = folder, EPollReactor()
@@ -111,7 +113,9 @@ def test_submitting_the_same_task_twice_is_submitting_it_once(world):
 
 
 def test_failures_reach_the_client_as_they_were_meant(world):
-    """TaskFailed with its code; any other exception as FUNCTION_RAISED; what cannot be stored is a failure too."""
+    """TaskFailed keeps its code; any other exception comes as FUNCTION_RAISED, and so does a result that cannot be
+    stored.
+    """
     ends = {
         "code": lambda: defer.fail(TaskFailed(12, "no", {"x": 1}, retry=False)),
         "bug": lambda: defer.fail(ZeroDivisionError("by zero")),
@@ -133,7 +137,7 @@ def test_failures_reach_the_client_as_they_were_meant(world):
 
 @pytest.mark.parametrize("params", [[float("inf")], {"a": [float("nan")]}, [object()]])
 def test_params_that_are_no_json_are_refused(world, params):
-    """They are not changed into null (F79)."""
+    """Params that are no JSON are refused as INVALID_PARAMS, and not changed into null (F79)."""
     with pytest.raises(RpcError) as refusal:
         world.result(world.client().submit("m", params))
     assert refusal.value.code == errors.INVALID_PARAMS
@@ -262,7 +266,7 @@ def test_work_that_deploys_interrupt_is_done_in_the_end(world, most):
 
 
 def test_a_wait_for_running_work_can_be_ended(world):
-    """By a second signal: what runs is given back then (F62)."""
+    """A second signal ends the wait, and the running task is given back (F62)."""
     client, begun = world.client(), []
 
     def run(work, tell):
@@ -352,7 +356,7 @@ def test_work_that_waits_holds_no_slot(world):
 
 
 def test_a_broker_that_knows_no_waiting_counts_the_slot(world, monkeypatch):
-    """As one of an earlier version (F58)."""
+    """A broker of an earlier version counts the slot of a task that waits (F58)."""
     monkeypatch.delitem(methods.METHODS, "node_task_waits")
     client, running = world.client(), {}
 
@@ -371,7 +375,7 @@ def test_a_broker_that_knows_no_waiting_counts_the_slot(world, monkeypatch):
 
 
 def test_a_refused_node_says_so_once(world, monkeypatch, log_lines):
-    """Its name is another's: one line, until it is taken or refused for another reason (F78)."""
+    """A node whose name is another's logs one line, until it is taken or refused for another reason (F78)."""
     tries = []
     first = world.node(lambda work, tell: defer.Deferred(), name="same")
     connected = []

@@ -1,4 +1,4 @@
-"""The limits and waiting times of ZeroTask, written down a second time, so that a changed one is noticed."""
+"""Writes the limits and waiting times of ZeroTask down a second time, so that a changed one is noticed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The processes as users start them: `twistd zerotask`, `zerotask node`, and the command."""
+"""Tests the processes as users start them: `twistd zerotask`, `zerotask node`, and the command."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def eventually(check, within=PATIENCE):
 
 
 class Installation:
-    """A broker and a node in processes of their own, and the command."""
+    """Runs a broker and a node in processes of their own, and the command."""
 
     def __init__(self, folder):
         self.folder, self.state, self.processes = folder, folder / "state", []
@@ -88,7 +88,9 @@ class Installation:
         return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=self.folder)
 
     def ask(self, socket, method, /, **params):
-        """A call without a command, which takes a second to start: the result, or the code of the error."""
+        """Make a call without the command, which takes a second to start; return the result, or the code
+        of the error.
+        """
         request = {"jsonrpc": "2.0", "method": f"zerotask.broker.{method}", "params": params, "id": 1}
         socket.send(json.dumps(request).encode())
         assert socket.poll(60_000), "no answer"
@@ -200,7 +202,7 @@ def test_a_broker_killed_and_started_again_has_everything(installation, node):
 
 
 def test_a_schedule_has_the_options_of_its_tasks_and_says_when_it_is_next_due(installation):
-    """In its own zone (F82)."""
+    """A schedule keeps the options of its tasks, and tells when it is next due in its own zone (F82)."""
     options = ["--priority", "7", "--time-limit", "2m", "--max-attempts", "1", "--result-ttl", "1h", "--delay", "5s"]
     line = ["30 2 29 2 *", "add", "--params", "[1]", "--zone", "Asia/Tokyo"]
     added = installation.call("schedule", "add", "leap", *line, *options, as_operator=True)
@@ -235,7 +237,9 @@ def test_a_node_may_wait_for_its_work_and_a_second_signal_ends_that(installation
 
 @pytest.mark.integration
 def test_a_node_whose_output_nobody_reads_any_more_gives_its_work_back(installation, node):
-    """It can't say that it ends, and does it all the same: the broker need not find out that it is gone."""
+    """A node that can't say that it ends gives its work back all the same: the broker need not find out that it is
+    gone.
+    """
     words = [str(BESIDE / "zerotask"), "node", "--broker", installation.run["listen"], "--module", "functions"]
     process = subprocess.Popen(
         [*words, "--name", "unread", "--slots", "1", "--stop-wait", "100ms"],

@@ -1,4 +1,6 @@
-"""The service of ZeroTask without sockets: what reaches the broker, with which rights, and what it sends where."""
+"""Tests the service of ZeroTask without sockets: what reaches the broker, with which rights, and what it
+sends where.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,7 @@ class Socket:
 
 
 class Stage:
-    """A service with a broker that notes what it is told."""
+    """Holds a service with a broker that notes what it is told."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> None:
         monkeypatch.setattr(module.time, "time", lambda: 99.0)

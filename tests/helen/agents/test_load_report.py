@@ -62,12 +62,12 @@ def test_what_is_none(blob: bytes) -> None:
     ],
 )  # fmt: skip
 def test_what_is_left_out(document: dict[str, object], expected: LoadReport) -> None:
-    """Kinds and sizes that nobody should have to keep."""
+    """Fields of a wrong kind and of a size that nobody should have to keep are left out."""
     assert read_loaded(json.dumps(document).encode()) == expected
 
 
 def test_numbers_that_json_cannot_say_again() -> None:
-    """They would break every answer that shows them."""
+    """NaN and infinite numbers are left out, since they would break every answer that shows them."""
     assert read_loaded(b'{"host": {"a": NaN, "b": Infinity, "c": -1e999, "d": 1}}').host == {"d": 1}
 
 
@@ -78,7 +78,7 @@ def test_a_spool_that_begins_at_the_beginning(first: int) -> None:
 
 
 def test_labels_are_bounded() -> None:
-    """MAX_LABELS, the first ones by name: always the same."""
+    """An agent has at most MAX_LABELS labels, always the first ones by name."""
     labels = {f"k{n:03}": "v" for n in range(MAX_LABELS + 5)}
     assert list(read_loaded(json.dumps({"labels": labels}).encode()).labels) == sorted(labels)[:MAX_LABELS]
 
@@ -90,7 +90,7 @@ def test_labels_are_bounded() -> None:
      (f"rollback: manifest 1 is older than {10**30}, which", 0)],
 )  # fmt: skip
 def test_the_version_that_an_agent_has_instead(said: str, version: int) -> None:
-    """Only its refusal of an older set names one, and no agent makes it absurd (J3)."""
+    """The version is read from the refusal of an older set alone, and no agent makes it absurd (J3)."""
     assert newer_version({"manifest": said} if said else {}) == version
 
 
@@ -131,7 +131,7 @@ def test_parts_are_bounded(beyond: int) -> None:
 
 @pytest.mark.parametrize("digits", [300, 301, 5_000])
 def test_numbers_of_many_digits(digits: int) -> None:
-    """They are left out, and take nothing from the rest."""
+    """Numbers of many digits are left out, and take nothing from the rest."""
     blob = b'{"host": {"a": %b, "b": 1}, "spool": {"first": %b}}' % (b"7" * digits, b"7" * digits)
     read = read_loaded(blob)
     assert (read.host, read.spool) == ({"b": 1}, {})

@@ -37,7 +37,7 @@ def test_states_become_the_latest_that_is_known() -> None:
 
 
 def test_a_new_result_takes_its_place() -> None:
-    """And goes on from when its status began."""
+    """A new result takes the place of the restored one, and goes on from when its status began."""
     agent = Agent("web-1")
     restore_latest({"web-1": agent}, {("web-1", "disk"): state(2)}, ())
     agent.take(Latest("disk", 2, "full", 100.0))

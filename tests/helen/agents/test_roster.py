@@ -11,7 +11,7 @@ from helen.agents.roster import CONFLICT_SECONDS, MAX_SERIES, Agent, Latest, Ros
 
 
 class Watched:
-    """A roster, and who came and went."""
+    """Holds a roster, and notes who came and went."""
 
     def __init__(self) -> None:
         self.events: list[Any] = []
@@ -28,7 +28,7 @@ def watched() -> Watched:
 
 
 def test_one_comes_and_goes(watched: Watched) -> None:
-    """It is admitted at once; afterwards it is known, and away."""
+    """An agent is admitted at once; after its end it is known, and away."""
     link = FakeLink()
     watched.roster.arrive(link, 0.0)
     watched.roster.leave(link, 1.0)
@@ -37,7 +37,7 @@ def test_one_comes_and_goes(watched: Watched) -> None:
 
 
 def test_an_older_version_1_link_stays(watched: Watched) -> None:
-    """It can't be asked whether it lives."""
+    """The newer link is refused, since an older one of version 1 can't be asked whether it lives."""
     older, newer = FakeLink(version=1), FakeLink()
     watched.roster.arrive(older, 0.0)
     watched.roster.arrive(newer, 1.0)
@@ -71,7 +71,7 @@ def test_an_older_link_that_is_silent_gives_way(watched: Watched) -> None:
 
 
 def test_an_older_link_that_we_do_not_listen_to_may_have_answered(watched: Watched) -> None:
-    """As long as it is held its silence means nothing."""
+    """The silence of an older link means nothing as long as it is held."""
     older, newer = FakeLink(held=True), FakeLink()
     watched.roster.arrive(older, 0.0)
     watched.roster.arrive(newer, 1.0)
@@ -115,7 +115,7 @@ def test_the_older_one_goes_by_itself(watched: Watched) -> None:
 
 
 def test_a_third_one_while_two_are_at_it(watched: Watched) -> None:
-    """It is refused; the others go on."""
+    """A third link is refused while two are compared; these go on."""
     older, newer, third = FakeLink(), FakeLink(), FakeLink()
     watched.roster.arrive(older, 0.0)
     watched.roster.arrive(newer, 1.0)
@@ -125,7 +125,7 @@ def test_a_third_one_while_two_are_at_it(watched: Watched) -> None:
 
 
 def test_an_older_one_that_is_closing_is_no_hindrance(watched: Watched) -> None:
-    """It is on its way out; the loss of its transport comes later."""
+    """An older link that is closing is on its way out, so the newer one is admitted at once."""
     older, newer = FakeLink(), FakeLink()
     watched.roster.arrive(older, 0.0)
     older.closing = True
@@ -178,7 +178,7 @@ def test_names_are_bounded(watched: Watched, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_matching() -> None:
-    """By name, pattern or label."""
+    """An agent is matched by name, pattern or label."""
     roster = Roster(lambda agent: None, lambda agent, link: None)
     for name, labels in (("web-1", {"role": "web"}), ("web-2", {}), ("db-1", {"role": "db"})):
         roster.know(name).labels = labels
@@ -203,7 +203,7 @@ def test_latest_results() -> None:
 
 @pytest.mark.parametrize(("number", "kept"), [(MAX_SERIES, MAX_SERIES), (MAX_SERIES + 1, MAX_SERIES)])
 def test_series_are_bounded(number: int, kept: int) -> None:
-    """A taken-over agent that makes up check ids."""
+    """An agent that makes up check ids fills no more than the bounded number of series."""
     agent = Agent("a")
     for n in range(number):
         agent.take(Latest(f"c{n}", 0, "", 1.0))
@@ -211,7 +211,7 @@ def test_series_are_bounded(number: int, kept: int) -> None:
 
 
 def test_what_is_given_steers_and_what_is_claimed_does_not() -> None:
-    """But under keys that are trusted, and never against what is given (F45)."""
+    """A claimed label steers only under keys that are trusted, and never against a given one (F45)."""
     given = {"web-1": {"role": "web"}}
     roster = Roster(lambda agent: None, lambda agent, link: None, given=lambda name: given.get(name, {}))
     agent = roster.know("web-1")

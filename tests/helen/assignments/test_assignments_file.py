@@ -21,7 +21,7 @@ DISK = '[[assign]]\ncheck = "disk"\n'
 
 
 class Stage:
-    """A state directory with a file of assignments in it."""
+    """Holds a state directory with a file of assignments in it."""
 
     def __init__(self, tmp_path: Path, inbox: Inbox, clock: Clock) -> None:
         self.path, self.inbox, self.clock = tmp_path / "assignments.toml", inbox, clock
@@ -74,7 +74,7 @@ def test_a_save_is_seen(stage: Stage) -> None:
 
 @pytest.mark.parametrize("text", ["[[assign]", CPU + "x = 1", b"\xff", "x" * (MAX_FILE + 1)])
 def test_a_fault_changes_nothing(stage: Stage, text: str | bytes) -> None:
-    """It is told until it is mended."""
+    """A file with a fault leaves the assignments as they were, and the fault is told until it is mended."""
     stage.save(CPU).poll()
     stage.save(text).poll()
     assert (stage.taken, stage.file.revision) == ([[], ["cpu"]], 1)
@@ -94,7 +94,7 @@ def test_a_restart_with_a_fault_in_the_file(stage: Stage) -> None:
 
 
 def test_rewrite(stage: Stage) -> None:
-    """In one step, and not seen as somebody else's change afterwards."""
+    """A rewrite is one step, and is not seen as somebody else's change afterwards."""
     stage.inbox.wait(stage.file.rewrite(CPU, "operator"))
     stage.poll()
     assert (stage.path.read_text(), stage.taken, stage.file.revision) == (CPU, [[], ["cpu"]], 1)

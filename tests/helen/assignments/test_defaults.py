@@ -1,4 +1,4 @@
-"""`[[defaults]]`: values for arguments by label, merged in order; and where each value of a check comes from."""
+"""Tests `[[defaults]]`: values for arguments by label, merged in order; and where each value of a check comes from."""
 
 from __future__ import annotations
 
@@ -61,14 +61,14 @@ def test_values_are_merged_in_order(agent: str, labels: dict[str, str], expected
 
 
 def test_they_reach_the_default_set_and_assign_nothing() -> None:
-    """An agent that no entry covers runs the same checks, with these values."""
+    """An agent that no entry covers runs the default set with these values, and nothing more."""
     text = FILE.partition("[[assign]]")[0]
     assert args_of(text, "web-1", {}) == {"cpu": {"warn": "70"}, "disk": {"warn": "70", "path": "/"}}
     assert args_of("default_set = false\n" + text, "web-1", {}) == {}
 
 
 def test_a_check_that_is_not_published_yet() -> None:
-    """It takes those that are for just it; of those for a pattern nobody knows whether it takes them."""
+    """A check that is not published yet takes the defaults for just it, and none for a pattern."""
     text = '[[defaults]]\nargs = { a = 1 }\n[[defaults]]\ncheck = "new"\nargs = { b = 2 }\n[[assign]]\ncheck = "new"\n'
     assert args_of(text, "web-1", {}) == {"new": {"b": 2}}
 
@@ -109,19 +109,21 @@ def test_faults(text: str, fault: str) -> None:
     ],
 )  # fmt: skip
 def test_values_that_no_check_takes(text: str, faults: list[str]) -> None:
-    """They are told when the file is written; what a default may give is not missing from an entry."""
+    """A value that no check takes is told when the file is written; a value that a default gives is not missing."""
     assert argument_faults(read(text), TABLES) == faults
 
 
 def test_warnings_are_of_defaults_too() -> None:
-    """Labels that they ask for, and values that look like passwords."""
+    """Defaults count for warnings: their labels, and values that look like passwords."""
     assert of_assignments(read(FILE)) == {"role"}
     (warning,) = password_warnings(read('[[defaults]]\ncheck = "http"\nargs = { password = "x" }'))
     assert warning.startswith('[[defaults]] number 1: the argument "password" looks like a password')
 
 
 def test_where_each_value_comes_from() -> None:
-    """The place that counts, and those over which it does; what the check declares itself; nothing for another id."""
+    """A value names its place, those that it overrides, and the check's own declaration; another id
+    explains nothing.
+    """
     found = explain(read(FILE), TABLES, "db-9", DB, "disk-data")
     assert found == Explained(
         "disk", "[[assign]] number 2",

@@ -1,4 +1,6 @@
-"""`[[defaults]]` and where values come from: scopes, order and faults; and the rule of an ephemeral agent's link."""
+"""Tests `[[defaults]]` and where values come from: scopes, order and faults; and the link's rule of an
+ephemeral agent.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,7 @@ def faults(text: str) -> list[str]:
     ("[[defaults]]\nargs=7\n", "[[defaults]] number 1: args is no table"),
 ])  # fmt: skip
 def test_what_is_read(text: str, said: str | None) -> None:
-    """A scope and arguments; nothing else, and something of each."""
+    """A default is read if it has a scope and arguments, and nothing else."""
     assert faults(text) == ([] if said is None else [said])
 
 
@@ -75,7 +77,7 @@ def test_places_and_scopes() -> None:
     ("disk", TABLE, {"a": 1}), ("disk", None, {}), ("dns", BARE, {}), ("load", None, {}),
 ])  # fmt: skip
 def test_defaults_of_a_pattern(check: str, table: CheckTable | None, args: dict[str, Any]) -> None:
-    """Only those that the check takes; one that is named gets all of them."""
+    """A default of a pattern gives a check only the arguments that it takes; a named check gets all of them."""
     given = {"a": 1, "z": 2}
     assert defaults_for(Assignment("d*", args=given), check, table) == args
     assert defaults_for(Assignment(check, args=given), check, table) == given
@@ -83,7 +85,7 @@ def test_defaults_of_a_pattern(check: str, table: CheckTable | None, args: dict[
 
 
 def test_the_nearest_counts() -> None:
-    """Later ones win over earlier ones, and the entry's own over all."""
+    """Later defaults win over earlier ones, and the entry's own arguments over all."""
     given = [Assignment("disk", args={"a": 1, "b": 1, "c": 1}), Assignment("disk", args={"b": 2, "c": 2})]
     entry = Assignment("disk", args={"c": 3})
     assert merged_args(entry, given, TABLE) == {"a": 1, "b": 2, "c": 3}
@@ -92,7 +94,7 @@ def test_the_nearest_counts() -> None:
 
 
 def test_only_defaults_that_cover_an_agent() -> None:
-    """By name and labels, as entries are."""
+    """A default covers an agent by name and labels, as an entry does."""
     made = Assignments((Assignment("disk"),), defaults=(
         Assignment("*", ("db-*",), args={"a": 1}), Assignment("*", labels={"role": "web"}, args={"a": 2}),
     ))  # fmt: skip
@@ -103,7 +105,9 @@ def test_only_defaults_that_cover_an_agent() -> None:
 
 
 def test_where_values_come_from() -> None:
-    """An entry, the defaults with their scope, or the check itself; what counts less is named as well."""
+    """A value comes from an entry, a default with its scope, or the check itself; overridden places are
+    named as well.
+    """
     made = Assignments(
         (Assignment("disk", every=9.0, args={"a": 3}, place=1),),
         defaults=(
@@ -136,7 +140,9 @@ def test_where_values_of_the_default_set_come_from() -> None:
 
 
 def test_faults_of_defaults() -> None:
-    """A value that a check refuses, and an argument that no check takes that fits; what is given elsewhere is there."""
+    """A value that a check refuses is told, and so is an argument that no fitting check takes; one given elsewhere is
+    not missing.
+    """
     tables = {each.name: each for each in (
         CheckTable("disk", 30.0, args={"a": {"type": "number", "required": True}}), CheckTable("dig", args={"b": {}}),
     )}  # fmt: skip
@@ -162,5 +168,5 @@ def test_faults_of_defaults() -> None:
     (RuleSettings(away=300.0), False, Rule(1, 1, flap_start=None, away=300.0)),
 ])  # fmt: skip
 def test_the_link_of_an_ephemeral_agent(given: RuleSettings, is_ephemeral: bool, rule: Rule) -> None:
-    """It is away after five seconds at the most, and that is no problem."""
+    """The link of an ephemeral agent is away after five seconds at the most, and that is no problem."""
     assert (link_rule(given, is_ephemeral), EPHEMERAL_AWAY) == (rule, 5.0)

@@ -1,4 +1,4 @@
-"""assignments.toml at its limits: the last value that is taken, and the first that isn't, with its place."""
+"""Tests assignments.toml at its limits: the last value that is taken, and the first that isn't, with its place."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_the_phase() -> None:
 
 
 def test_a_schedule_has_the_size_of_a_blob() -> None:
-    """One that is longer by a byte is refused with both figures."""
+    """A schedule that is longer than a blob by a byte is refused with both figures."""
 
     def made(size: int) -> bytes:
         entry = Assignment("cpu", args={"a": "x" * size})
@@ -88,7 +88,7 @@ def test_a_schedule_has_the_size_of_a_blob() -> None:
 
 
 def test_unknown_checks() -> None:
-    """It names those that the library doesn't have, in order, each once; a pattern may fit nothing."""
+    """Unknown checks are named in order, each once; a pattern may fit nothing."""
     entries = tuple(map(Assignment, ("zfs", "cpu", "b*", "apt", "zfs")))
     assert unknown_checks(Assignments(entries, True), {"cpu": CheckTable("cpu", 60.0, 10.0)}) == ["apt", "zfs"]
 
@@ -98,7 +98,7 @@ FLAPS = [("[100, 0.1]", True), ("[100.1, 1]", False), ("[5, 0]", False), ("[5, 5
 
 @pytest.mark.parametrize(("flap", "taken"), FLAPS)
 def test_where_flapping_begins_and_ends(flap: str, taken: bool) -> None:
-    """Above 0 and at most 100 per cent, and it ends below where it begins."""
+    """Flapping begins above 0 and at most at 100 per cent, and ends below where it begins."""
     text = f'[[assign]]\ncheck = "cpu"\nflap = {flap}'
     if taken:
         (made,) = schedule(read(text), {}, "a", {})

@@ -1,4 +1,4 @@
-"""Entries of a mesh: who checks whom, with which ids and arguments; and entries that cannot be."""
+"""Tests entries of a mesh: who checks whom, with which ids and arguments; and entries that cannot be."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ def of(text: str, agent: str = "edge-1") -> list[tuple[str, str, dict[str, Any],
 
 
 def test_each_checks_each_other_one() -> None:
-    """By ids with the other one's name, its address, and its link as a parent; who is no member runs nothing."""
+    """A member checks each other one, by an id with its name, at its address and with its link as a parent; others run
+    nothing.
+    """
     assert of(PING) == [
         ("ping@edge-2", "ping", {"host": "10.0.0.2"}, ("edge-1/cpu", "edge-2/equus:link")),
         ("ping@edge-3", "ping", {"host": "10.0.0.3"}, ("edge-1/cpu", "edge-3/equus:link")),
@@ -60,7 +62,9 @@ def test_entries_that_cannot_be(more: str, fault: str) -> None:
 
 
 def test_who_is_a_member() -> None:
-    """By name or label, with the address from which it connects, or that of its label; the first 50 by name."""
+    """A member is chosen by name or label, with the address that it connects from or its label's; the first 50 by name
+    count.
+    """
     mesh = ("role=edge", "gw-*")
     assert address_of(mesh, "a", {"role": "edge"}, "10.0.0.1") == "10.0.0.1"
     assert address_of(mesh, "gw-1", {"address": "203.0.113.7"}, "10.0.0.1") == "203.0.113.7"

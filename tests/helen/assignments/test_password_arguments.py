@@ -43,7 +43,7 @@ def test_suspects(name: str, value: str) -> None:
 
 @pytest.mark.parametrize(("name", "value"), SOUND)
 def test_others(name: str, value: str) -> None:
-    """Words, paths, checksums, and names that only begin like one."""
+    """Words, paths, checksums, and names that only begin like a password's are no passwords."""
     assert of_args(**{name: value, "headers": {name: [value]}}) == []
 
 
@@ -65,6 +65,6 @@ def nested(depth: int, make: Callable[[object], object]) -> object:
 
 @pytest.mark.parametrize("make", [lambda inner: [inner], lambda inner: {"x": inner}], ids=["lists", "tables"])
 def test_how_deep_is_looked(make: Callable[[object], object]) -> None:
-    """Tables and lists count alike, the argument's own table included; what is deeper is passed over."""
+    """Tables and lists count alike for the depth, with the argument's own table; deeper values are passed over."""
     assert len(of_args(x=nested(MAX_DEPTH - 1, make))) == 1
     assert of_args(x=nested(MAX_DEPTH, make)) == []

@@ -1,4 +1,4 @@
-"""assignments.toml: which check runs where, how often, with which arguments."""
+"""Tests assignments.toml: which check runs where, how often, with which arguments."""
 
 import json
 from collections import Counter
@@ -94,7 +94,7 @@ def test_arguments_and_overlap_reach_the_agent() -> None:
     ],
 )
 def test_every_fault_is_told(text: str, faults: list[str]) -> None:
-    """All of a file's faults at once, each with its place."""
+    """All faults of a file are told at once, each with its place."""
     with pytest.raises(AssignmentsError) as refused:
         read(text)
     assert [fault in str(refused.value) for fault in faults] == [True] * len(faults)
@@ -102,7 +102,7 @@ def test_every_fault_is_told(text: str, faults: list[str]) -> None:
 
 @pytest.mark.parametrize(("size", "fits"), [(262_144, True), (262_145, False)])
 def test_the_size_of_arguments(size: int, fits: bool) -> None:
-    """Both sides of MAX_ARGS."""
+    """Arguments of up to MAX_ARGS bytes are taken, and longer ones are refused."""
     text = f'[[assign]]\ncheck = "c"\nargs = {{ a = "{"x" * (size - len(json.dumps({"a": ""})))}" }}'
     if fits:
         assert len(read(text).entries) == 1
@@ -112,7 +112,7 @@ def test_the_size_of_arguments(size: int, fits: bool) -> None:
 
 
 def test_the_size_of_a_schedule() -> None:
-    """One that fits into no blob is refused here, not on the wire."""
+    """A schedule that fits into no blob is refused when it is made, and not on the wire."""
     entries = [ScheduleEntry(f"i{n}", "c", 60.0, 0.0, 10.0, {"a": "x" * 262_000}) for n in range(5)]
     with pytest.raises(AssignmentsError, match="1048576 is the most"):
         policy.to_json(entries)
@@ -136,6 +136,6 @@ def test_more_patterns_than_fnmatch_remembers() -> None:
 
 
 def test_unknown_checks() -> None:
-    """Names that no published check has; patterns aside."""
+    """A name that no published check has is unknown; patterns are left out."""
     text = "".join(f'[[assign]]\ncheck = "{name}"\n' for name in ("cpu", "nope", "x*"))
     assert policy.unknown_checks(read(text), TABLES) == ["nope"]

@@ -1,4 +1,6 @@
-"""assignments.toml and its rules at their edges: the last value that is taken, the first that is not, and defaults."""
+"""Tests assignments.toml and its rules at their edges: the last value that is taken, the first that is not, and
+defaults.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,7 @@ FIELDS = [  # (the file up to the value, what is taken, what is not)
     *((before, value, False) for before, _, wrong in FIELDS for value in wrong),
 ])  # fmt: skip
 def test_each_field(before: str, value: str, is_taken: bool) -> None:
-    """One fault for each value that is wrong, none for those that are right."""
+    """A wrong value of a field is one fault, and a right one is none."""
     assert len(faults(before + value + "\n")) == (0 if is_taken else 1)
 
 
@@ -87,14 +89,14 @@ def test_faults_are_told_by_their_place() -> None:
 
 @pytest.mark.parametrize(("count", "is_taken"), [(3, True), (4, False)])
 def test_how_many_entries(count: int, is_taken: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So many and no more."""
+    """The file may have MAX_ENTRIES entries and no more."""
     monkeypatch.setattr(assignments_text, "MAX_ENTRIES", 3)
     assert (faults(ONE * count) == []) is is_taken
 
 
 @pytest.mark.parametrize(("size", "is_taken"), [(262_144, True), (262_145, False)])
 def test_how_long_arguments_are(size: int, is_taken: bool) -> None:
-    """As JSON."""
+    """The length of arguments is that of their JSON."""
     text = ONE + f"args={{a='{'x' * (size - len(json.dumps({'a': ''})))}'}}\n"
     assert (faults(text) == []) is is_taken
 
@@ -123,7 +125,7 @@ def test_the_usual_values() -> None:
 def test_whom_an_entry_covers(
     agents: tuple[str, ...], labels: dict[str, str], name: str, given: dict[str, str], covers: bool
 ) -> None:
-    """By name, and by all of its labels."""
+    """An entry covers an agent by name, and by all of its labels."""
     assert Assignment("c", agents, labels).covers(name, given) is covers
 
 
@@ -154,7 +156,7 @@ def test_what_an_agent_runs() -> None:
 
 
 def test_an_entry_of_a_schedule() -> None:
-    """Its rule and its notes are made of the entry, the table and the defaults."""
+    """The rule and the notes of an entry are made of the entry, the table and the defaults."""
     entry = Assignment(
         "disk", args={"a": 1}, overlap="kill", notes=CheckNotes(runbook="https://r/{agent}/{check}", owner="me")
     )
@@ -182,7 +184,7 @@ def test_an_entry_of_a_schedule() -> None:
 
 @pytest.mark.parametrize(("more", "is_taken"), [(0, True), (1, False)])
 def test_how_long_a_schedule_is(more: int, is_taken: bool) -> None:
-    """One blob."""
+    """A schedule fits into one blob, to the byte."""
     empty = len(to_json([ScheduleEntry("i", "c", 1.0, 0.0, 1.0, {"a": ""})]))
     entry = ScheduleEntry("i", "c", 1.0, 0.0, 1.0, {"a": "x" * (1_048_576 - empty + more)})
     if is_taken:
@@ -193,7 +195,7 @@ def test_how_long_a_schedule_is(more: int, is_taken: bool) -> None:
 
 
 def test_phases() -> None:
-    """Always the same, within the interval, to the millisecond."""
+    """A phase is always the same, lies within the interval, and is exact to the millisecond."""
     found = [phase("web-1", "disk", 60.0), phase("web-1", "dns", 60.0), phase("web-2", "disk", 60.0)]
     assert found == [49.196, 29.184, 33.767]
     assert phase("web-1", "disk", 6.0) == 4.92
@@ -217,12 +219,14 @@ def test_phases() -> None:
     (RuleSettings(), RuleSettings(depends=("x",), away=5.0), None, Rule(stale=155.0)),
 ])  # fmt: skip
 def test_a_rule(wanted: RuleSettings, default: RuleSettings, attempts: int | None, rule: Rule) -> None:
-    """The entry's own settings, then the table's attempts, then the defaults; two intervals, the timeout and 30 s."""
+    """A rule has the entry's own settings, then the table's attempts, then the defaults; stale follows from the
+    interval.
+    """
     assert rule_for("web-1", wanted, default, 60.0, 5.0, attempts) == rule
 
 
 def test_the_rule_of_a_link() -> None:
-    """No attempts, no flapping."""
+    """The rule of a link has one attempt and no flapping."""
     assert link_rule(NO_SETTINGS) == Rule(1, 1, flap_start=None, away=60.0)
     assert link_rule(RuleSettings(away=5.0)) == Rule(1, 1, flap_start=None, away=5.0)
     found: list[str] = []
@@ -248,7 +252,7 @@ def test_the_rule_of_a_link() -> None:
     ({"type": "number", "min": 0}, [0, 1], [-1]), ({"type": "string", "min": "x"}, ["a"], []),
 ])  # fmt: skip
 def test_values_of_arguments(rule: dict[str, Any], good: list[Any], bad: list[Any]) -> None:
-    """By type, choices and limits, each included."""
+    """Values are judged by type, choices and limits, each limit included."""
     assert [value for value in good if list(faults_of({"a": value}, {"a": rule}))] == []
     assert [value for value in bad if not list(faults_of({"a": value}, {"a": rule}))] == [
         None for value in bad if value is None
@@ -256,7 +260,7 @@ def test_values_of_arguments(rule: dict[str, Any], good: list[Any], bad: list[An
 
 
 def test_sentences_of_arguments() -> None:
-    """Which one, and what it takes."""
+    """A sentence names the argument, and what it takes."""
     declared = {
         "n": {"type": "number", "min": 1, "max": 3, "required": True},
         "s": {"choices": ["x", "y"]},
@@ -299,7 +303,7 @@ def test_faults_of_a_file() -> None:
     ("dbPwd", True), ("authorization", True), ("private-key", True), ("myApiKey", True), ("", False),
 ])  # fmt: skip
 def test_names_of_passwords(name: str, is_one: bool) -> None:
-    """By the last part of the name, and by its last words."""
+    """A name is a password's by its last part and by its last words."""
     assert _is_named_so(name) is is_one
 
 
@@ -312,7 +316,9 @@ def test_names_of_passwords(name: str, is_one: bool) -> None:
     ("aB3aB3aB3aB3aB3aB3aB3", False),
 ])  # fmt: skip
 def test_texts_of_generators(text: str, is_random: bool) -> None:
-    """Twenty characters of three kinds without a pattern; neither a path nor a checksum."""
+    """A text counts as random with twenty characters of three kinds without a pattern, but not as a path
+    or a checksum.
+    """
     assert _is_random(text) is is_random
 
 
@@ -330,7 +336,7 @@ def test_what_looks_like_a_password(value: Any, names: list[str]) -> None:
 
 
 def test_how_deep_it_is_looked_for() -> None:
-    """Eight tables or lists."""
+    """Passwords are found within eight tables or lists, and not deeper."""
     for depth, found in ((7, True), (8, False)):
         tables: Any = {"token": "x", "y": 1}
         lists: Any = "Bearer abcdef"
@@ -363,7 +369,9 @@ def an_entry(name: str, size: int = 0) -> ScheduleEntry:
 
 @pytest.mark.parametrize("own", [0, 1, 4_095, 4_096, 4_097])
 def test_further_entries_up_to_what_an_agent_takes(own: int) -> None:
-    """Its own ones come first; a schedule with one entry more than 4,096 would be refused with all that is in it."""
+    """An agent's own entries come first, and further ones fill up 4,096: with one more, all of the schedule would be
+    refused.
+    """
     assert MAX_ENTRIES == document.MAX_ENTRIES
     mine, others = [an_entry(f"i{n}") for n in range(own)], [an_entry(f"t{n}") for n in range(4_099)]
     blob, left_out = with_further(mine, others)
@@ -376,7 +384,7 @@ def test_further_entries_up_to_what_an_agent_takes(own: int) -> None:
 
 @pytest.mark.parametrize("own", [0, 2])
 def test_further_entries_up_to_a_blob(own: int) -> None:
-    """To the byte; those behind one that has no room are left out, too."""
+    """Further entries fill a blob to the byte; those behind one that has no room are left out, too."""
     mine, first = [an_entry(f"i{n}") for n in range(own)], an_entry("a", 500)
     spare = MAX_SCHEDULE - len(to_json([*mine, first, an_entry("b")]))
     others = [first, an_entry("b", spare), an_entry("c")]

@@ -17,7 +17,7 @@ def rules(text: str, agent: str = "web-1") -> dict[str, Rule]:
 
 
 def test_without_a_word_about_it() -> None:
-    """Three attempts, and stale after two intervals, the timeout and half a minute."""
+    """A rule without settings has three attempts, and is stale after two intervals, the timeout and half a minute."""
     assert rules("") == {"disk": Rule(stale=160.0), "ping": Rule(stale=55.0)}
 
 
@@ -59,14 +59,14 @@ def test_an_entry_says_its_own() -> None:
     ],
 )  # fmt: skip
 def test_a_check_declares_how_many_bad_results_count(text: str, expected: dict[str, int]) -> None:
-    """A thing that happens once is told at its first result, unless the entry asks for more (F26)."""
+    """A check with one attempt is told at its first bad result, unless the entry asks for more (F26)."""
     tables = {"reboot": CheckTable("reboot", every=300.0, attempts=1), "disk": CheckTable("disk", every=60.0)}
     found = {entry.id: entry.rule.attempts for entry in schedule(read(text), tables, "web-1", {})}
     assert found == expected
 
 
 def test_the_rule_of_a_link() -> None:
-    """How long an agent may be gone, and nothing else."""
+    """The rule of a link says how long an agent may be gone, and nothing else."""
     assert link_rule(read("").rule_defaults) == Rule(1, 1, flap_start=None, away=60.0)
     assert link_rule(read('[judge]\naway = "5m"').rule_defaults).away == 300.0
 
@@ -87,7 +87,7 @@ FAULTS = {
 
 @pytest.mark.parametrize("line", FAULTS)
 def test_faults(line: str) -> None:
-    """Each with its place and what to write."""
+    """A fault of a rule is told with its place and what to write."""
     with pytest.raises(AssignmentsError) as refused:
         read(f'[[assign]]\ncheck = "disk"\n{line}')
     assert FAULTS[line] in str(refused.value)

@@ -1,4 +1,4 @@
-"""Copies of a state directory: sound whatever is written meanwhile, whole or not there, and refused in a sentence."""
+"""Tests copies of a state directory: sound during writes, whole or not there, and refused in a sentence."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def about(has_history: bool = False) -> About:
 
 
 def a_state(folder: Path) -> Path:
-    """A state directory with a database, keys, settings, and what passes away."""
+    """Return a state directory with a database, keys, settings, and files that pass away."""
     folder.mkdir(mode=0o700)
     with closing(schema.connect(folder / "helen.db")) as database:
         agent_rows.put(database, "events.epoch", "abcd")
@@ -84,7 +84,7 @@ def test_what_is_in_it(tmp_path: Path) -> None:
 
 
 def test_checks_of_another_folder(tmp_path: Path) -> None:
-    """They come in the place of those of the state directory; what may be published at once is left to the caller."""
+    """The other folder's checks replace those of the state directory; the caller may publish them at once."""
     state, own = a_state(tmp_path / "state"), tmp_path / "own"
     (own / "tests").mkdir(parents=True)
     (own / "mine.lua").write_text("return 1")
@@ -271,7 +271,7 @@ def test_a_check_restores_nothing(tmp_path: Path) -> None:
 
 
 def test_a_database_that_is_damaged(tmp_path: Path) -> None:
-    """Its checksum is that of the copy, so only SQLite can tell."""
+    """A damaged database has a checksum that fits the copy, so only SQLite can tell."""
     with closing(schema.connect(tmp_path / "helen.db")) as database:
         database.execute("PRAGMA journal_mode = DELETE")
         database.executemany("INSERT INTO kv VALUES (?, ?)", [(f"k{at:04}", "v" * 2_000) for at in range(200)])

@@ -63,7 +63,7 @@ def state_of(helen: Running, check: str) -> Any:
 
 
 def is_broken(state: Any) -> bool:
-    """Confirmed: until then nobody can acknowledge it."""
+    """Say whether the check is critical and confirmed: until then nobody can acknowledge it."""
     return state is not None and (state["status"], state["kind"]) == ("critical", "hard")
 
 

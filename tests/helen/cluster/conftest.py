@@ -18,7 +18,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 
 @pytest.fixture(scope="module")
 def common(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    """The same for all tests of a module."""
+    """Yield one stage for all tests of a module."""
     one = Stage(tmp_path_factory.mktemp("common"))
     yield one
     one.end()

@@ -1,4 +1,4 @@
-"""Claims that another Helen has an agent: those that are obeyed, and those that are shown."""
+"""Tests claims that another Helen has an agent: those that are obeyed, and those that are shown."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OWN = int(1000 * WALL) - 60_000
 
 
 class Scene:
-    """Helen h1 with a clock by hand, and what other Helens say."""
+    """Holds Helen h1 with a clock by hand, and what other Helens say."""
 
     def __init__(self, key: NetworkKey | None = KEY) -> None:
         self.now = 0.0
@@ -55,7 +55,9 @@ def faults() -> dict[str, tuple[Holder | None, str]]:
 
 @pytest.mark.parametrize("fault", faults())
 def test_any_other_is_shown_and_not_obeyed(fault: str) -> None:
-    """A program that reaches a broker takes no agent from its Helen (F38)."""
+    """A claim with any fault is shown and not obeyed: a program that reaches a broker takes no agent from its Helen
+    (F38).
+    """
     scene = Scene()
     holder, said = faults()[fault]
     assert said in scene.why(holder)
@@ -71,7 +73,9 @@ def test_a_seal_is_for_one_agent() -> None:
 
 
 def test_an_agent_that_comes_back_within_seconds_is_a_conflict() -> None:
-    """It would be dropped again and again; later it has moved (F38)."""
+    """An agent that comes back within seconds is a conflict, as it would be dropped again and again; later it has moved
+    (F38).
+    """
     scene = Scene()
     assert scene.why(scene.claim(OWN + 1)) == ""
     scene.now = 3.0
@@ -81,7 +85,9 @@ def test_an_agent_that_comes_back_within_seconds_is_a_conflict() -> None:
 
 
 def test_without_a_network_key_the_roles_of_keys_decide() -> None:
-    """But an agent that comes back is a conflict all the same."""
+    """A claim without a seal counts if there is no network key, but an agent that comes back is a conflict all the
+    same.
+    """
     scene = Scene(None)
     assert scene.claim(OWN, key=None).seal == "" and scene.why(None) == ""
     assert "clone" in scene.why(scene.claim(OWN + 1, key=None))

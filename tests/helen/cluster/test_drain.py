@@ -1,4 +1,6 @@
-"""Emptying a Helen: agents leave one after the other, with everything that they said; and those who are elsewhere."""
+"""Tests how a Helen is emptied: agents leave one after the other, with all that they said; and agents that are
+elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ from helen.sessions.drain import ANSWER_SECONDS, DISK_SECONDS, STEP_SECONDS, Dra
 
 
 class Connection(AgentConnection):
-    """One that only remembers what is done to it."""
+    """Stands in for a connection that only remembers what is done to it."""
 
     def __init__(self, questions: int = 0) -> None:
         self.holds: set[Hold] = set()
@@ -54,7 +56,7 @@ class Journal:
 
 
 class Site:
-    """A roster of agents who go when they are told to."""
+    """Holds a roster of agents that go when they are told to."""
 
     def __init__(self, *connections: Connection) -> None:
         self.agents = {f"a{n}": Agent(f"a{n}", connection) for n, connection in enumerate(connections)}
@@ -93,7 +95,9 @@ def no_threads(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_agents_leave_spread_over_the_time(tmp_path: Path) -> None:
-    """Twenty within five seconds: one a step. An agent that comes is sent away from the first moment on."""
+    """Twenty agents leave within five seconds, one at each step. An agent that comes is sent away from the first moment
+    on.
+    """
     play = Play(tmp_path, *(Connection() for _ in range(20)))
     play.begin(5.0)
     assert (play.site.closed_to_agents, play.told, play.drain.phase) == ("shutting-down", [True], "draining")
@@ -164,7 +168,7 @@ def test_a_file_that_is_none(tmp_path: Path) -> None:
 
 
 def test_who_is_with_another_helen_is_not_missed() -> None:
-    """Asked after until it is found or comes back; one whose Helen's broker can't say is asked after again."""
+    """An agent is asked after until it is found or comes back, also if the broker of its Helen can't say."""
     site, clock, there = Site(Connection(), Connection()), Clock(), dict[str, bool | None]()
     site.agents["old"] = Agent("old")
     forgotten: list[str] = []

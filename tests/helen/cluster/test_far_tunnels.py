@@ -1,4 +1,4 @@
-"""Tunnels to an agent of another Helen, in memory: the order, both directions, and every way in which it ends."""
+"""Tests tunnels to an agent of another Helen, in memory: the order, both directions, and every way in which it ends."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class AgentSide:
 
 
 class CallerSide:
-    """The local side of the caller's Helen."""
+    """Is the local side of the caller's Helen."""
 
     def __init__(self) -> None:
         self.came, self.is_paused, self.has_gone = bytearray(), False, False
@@ -212,7 +212,7 @@ def test_a_broker_that_is_away_for_a_while() -> None:
 
 
 def test_an_agent_that_takes_nothing_for_long() -> None:
-    """Its Helen says so before the request runs out; the tunnel stays, and goes on where it was."""
+    """The agent's Helen says so before the request runs out; the tunnel stays, and goes on where it was."""
     stage = Stage()
     tunnel, caller, ends = stage.open()
     stage.agent.local.pauseProducing()
@@ -226,7 +226,7 @@ def test_an_agent_that_takes_nothing_for_long() -> None:
 
 
 def test_a_helen_that_stops_ends_it_at_once() -> None:
-    """It is not tried again."""
+    """A Helen that stops ends the tunnel at once, and is not tried again."""
     stage = Stage()
     tunnel, caller, ends = stage.open()
     stage.broken = NotAnswered(503, "stopped")
@@ -247,7 +247,7 @@ def test_refusals(here: bool, refusal: str, words: str) -> None:
 
 
 def test_the_number_of_them_is_limited() -> None:
-    """As those to our own agents; one that has ended makes room."""
+    """Tunnels to agents of others are limited as those to our own agents; one that has ended makes room."""
     stage = Stage()
     tunnels = [stage.open()[0] for _ in range(MOST)]
     assert "64 tunnels to agents of others open already" in str(stage.why_not())
@@ -259,7 +259,7 @@ def test_the_number_of_them_is_limited() -> None:
 
 
 def test_an_order_counts_once() -> None:
-    """As it was signed, for the Helen that it names, near to its time."""
+    """An order counts as it was signed, for the Helen that it names, near to its time, and only once."""
     orders = Orders("h2", KEY)
     signed = ORDER.signed(KEY)
     assert orders.read(signed, NOW + LIFE) == ORDER
@@ -275,7 +275,7 @@ def test_an_order_counts_once() -> None:
     ((b"x",), NOW, "two parts"),
 ])  # fmt: skip
 def test_orders_that_count_for_nothing(parts: Sequence[bytes], now: float, words: str) -> None:
-    """These are orders of a broker or a program that may only read, of an hour ago, and for another Helen."""
+    """Refuse orders of a broker or of a program that may only read, of an hour ago, and for another Helen."""
     with pytest.raises(OrderRefused, match=words):
         Orders("h2", KEY).read(parts, now)
 

@@ -1,4 +1,4 @@
-"""A question while it is open: who is asked when, and that it ends. A clock by hand, and no threads."""
+"""Tests a question while it is open: who is asked when, and that it ends. A clock by hand, and no threads."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Play]:
 
 
 def test_without_a_deadline_nobody_is_waited_for(play: Play) -> None:
-    """It is over as soon as those who are here have answered, or their time is over."""
+    """Such a question is over as soon as the agents that are here have answered, or their time is over."""
     play.site.has("a", "b")
     play.site.agents["c"] = Agent("c")
     play.ask()
@@ -60,7 +60,7 @@ def test_a_great_fleet_that_is_away(play: Play) -> None:
 
 
 def test_patterns_are_held_against_some_agents_at_a_time(play: Play) -> None:
-    """They are held against agents that can be asked: not a host without an agent, and none that was revoked."""
+    """A pattern fits agents that can be asked: not a host without an agent, and none that was revoked."""
     for number in range(3 * task_targets.LOOKED_AT_ONCE):
         play.site.agents[f"a{number}"] = Agent(f"a{number}", labels={"role": f"r{number % 3}"})
     play.site.agents["a2"].enrolled = False
@@ -90,7 +90,7 @@ def test_those_who_come_back_are_asked_together(play: Play) -> None:
 
 
 def test_a_query_that_only_waits_for_agents_says_so(play: Play) -> None:
-    """So its node has the slot for others; it says when it goes on, and who is waited for (F58)."""
+    """A query that only waits tells its node, which has the slot for others, and tells when it goes on (F58)."""
     told: list[tuple[str, bool]] = []
     play.tasks.on_waiting.subscribe(lambda task_id, waits: told.append((task_id, waits)))
     play.site.has("a")
@@ -113,7 +113,7 @@ def test_a_query_that_only_waits_for_agents_says_so(play: Play) -> None:
 
 
 def test_few_queries_that_wait_keep_much_in_memory(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beyond that they keep their slots, which are bounded (F58)."""
+    """A query that keeps much in memory keeps its slot while it waits, since slots are bounded (F58)."""
     monkeypatch.setattr(fleet_tasks, "WAITING_OUTCOMES", 1)
     told: list[tuple[str, bool]] = []
     play.tasks.on_waiting.subscribe(lambda task_id, waits: told.append((task_id, waits)))
@@ -147,7 +147,7 @@ def test_a_further_attempt_asks_the_others(play: Play) -> None:
 
 
 def test_an_id_that_is_used_again_is_a_new_question(play: Play) -> None:
-    """Its first attempt knows nothing of what was said to a task that had the id before."""
+    """A first attempt knows nothing of what was said to a task that had the id before."""
     play.site.has("a")
     play.ask()
     play.site.answers("a")
@@ -162,7 +162,7 @@ def test_an_id_that_is_used_again_is_a_new_question(play: Play) -> None:
 
 
 def test_where_answers_cannot_be_kept_nobody_is_asked(play: Play) -> None:
-    """A disk that is full now may have room at the next attempt."""
+    """A question whose answers cannot be kept fails and may be tried again, as a full disk may have room then."""
     play.site.has("a")
     play.tasks.folder.joinpath("jobs").write_text("")
     play.tasks.folder = play.tasks.folder / "jobs" / "below"
@@ -173,7 +173,7 @@ def test_where_answers_cannot_be_kept_nobody_is_asked(play: Play) -> None:
 
 
 def test_a_job_that_cannot_be_written_down_is_refused(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And is not on record afterwards."""
+    """A job that cannot be written down is refused and not on record afterwards."""
     monkeypatch.setattr(job_folder, "deferToThread", maybeDeferred)
     (play.tasks.folder / "full").write_text("")
     play.tasks.folder = play.tasks.folder / "full"
@@ -185,7 +185,7 @@ def test_a_job_that_cannot_be_written_down_is_refused(play: Play, monkeypatch: p
 
 
 def test_a_restart_without_agents_ends(play: Play) -> None:
-    """After the grace they are offline."""
+    """The agents of a restarted question are offline after the grace."""
     play.site.agents["a"] = Agent("a")
     play.ask(attempt=2)
     play.pass_time(RESTART_GRACE - 0.5)
@@ -196,7 +196,7 @@ def test_a_restart_without_agents_ends(play: Play) -> None:
 
 @pytest.mark.parametrize(("full_for", "outcome"), [(3.0, "answered"), (30.0, "expired")])
 def test_while_too_much_is_asked(play: Play, full_for: float, outcome: str) -> None:
-    """It is tried again each second, for as long as an answer may take."""
+    """A question is tried again each second, for as long as an answer may take."""
     play.site.has("a")
     play.site.full = True
     play.ask()

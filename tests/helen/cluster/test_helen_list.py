@@ -80,7 +80,9 @@ def test_a_list_of_no_use_changes_nothing(listed: Any) -> None:
 
 
 def test_those_who_live_come_first() -> None:
-    """The own group, then its fallbacks, then others, then what an operator wrote; nobody twice, never ourselves."""
+    """The own group comes first, then its fallbacks, then others, then an operator's list; nobody twice, never
+    ourselves.
+    """
     others = HelenList(Site(), "h1:4166")
     others.configured(document([H1, H2, {"address": "h7:1"}]))
     others.grouped(["east", "west"])

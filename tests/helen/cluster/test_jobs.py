@@ -1,4 +1,4 @@
-"""Questions that last: Helen as a node of ZeroTask, `helen run --wait-for-offline` and `helen jobs`."""
+"""Tests questions that last: Helen as a node of ZeroTask, `helen run --wait-for-offline` and `helen jobs`."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ pytestmark = pytest.mark.integration
 
 
 def helen(running: Running, *words: str) -> Result:
-    """The command."""
+    """Run the command `helen` with these words, and return its result."""
     return CliRunner().invoke(main, [*words, "--state", str(running.state)], catch_exceptions=False)
 
 
 def known(stage: Stage, running: Running, name: str) -> None:
-    """An agent that was here once."""
+    """Let an agent connect once and go, so that Helen knows it."""
     agent = stage.agent(running, name)
     wait_until(lambda: is_connected(running, name), f"{name}")
     agent.end()
@@ -106,7 +106,9 @@ def test_cancel_has_a_confirmed_end_and_retry_asks_the_rest(site: Stage) -> None
 
 
 def test_a_foreign_client_asks_the_fleet(site: Stage) -> None:
-    """equus.check: patterns and names, one outcome for each; and what can't be asked is refused for good."""
+    """The method equus.check takes patterns and names, and gives one outcome for each; a wrong question is refused for
+    good.
+    """
     asked = {"agents": ["web-*", "ghost-1"], "check": "echo", "args": {"word": 1}}
     result = site.rpc.result(site.rpc.submit("equus.check", asked))
     assert {each["agent"]: each["outcome"] for each in result["targets"]} == {"web-1": "answered", "ghost-1": "offline"}
@@ -119,7 +121,7 @@ def test_a_foreign_client_asks_the_fleet(site: Stage) -> None:
 
 
 def test_partial_statuses(site: Stage) -> None:
-    """While a question is open its task says how far it has come."""
+    """The task of an open question tells how far it has come."""
     task = site.rpc.submit("equus.check", [["web-1", "ghost-1"], "echo", {}, 4_000_000_000])
     assert "at most 30 days" in site.rpc.result(task)["message"]
     task = site.rpc.submit("equus.check", {"agents": ["web-1"], "check": "silence", "timeout": 20})
@@ -158,7 +160,9 @@ def written(stage: Stage, name: str = "disk.lua") -> str:
 
 
 def test_a_file_of_mine_runs_once(site: Stage) -> None:
-    """Now, with an order that is good for as long as the answer may take; and nobody names orders as checks."""
+    """A file of the caller's own runs with an order that is good for as long as the answer may take, and under no
+    check's name.
+    """
     done = helen(site.h1, "run", "--source", written(site), "--on", "web-1", "--args", '{"path": "/"}')
     assert (done.exit_code, done.stdout) == (0, "web-1: OK disk {'path': '/'}\n1 answered\n"), done.stderr
     [order] = site.web1.orders.values()

@@ -88,7 +88,7 @@ def test_a_push_at_one_is_a_push_at_all_and_so_is_the_way_back(fleet: Fleet) -> 
 
 
 def test_assignments_and_downtimes(fleet: Fleet) -> None:
-    """Written at one, in force at all; cancelled at another, over at all."""
+    """A change at one Helen is in force at all; its end at another Helen is the end at all."""
     first, second, third = fleet.helens
     text = '[[assign]]\ncheck = "pulse"\nagents = "*"\nevery = "1s"\n'
     third.client.put("/api/v1/assignments", {"text": text})
@@ -101,7 +101,9 @@ def test_assignments_and_downtimes(fleet: Fleet) -> None:
 
 
 def test_acknowledgements_notifications_and_the_grace(fleet: Fleet) -> None:
-    """Set at one, in force at all; an acknowledgement waits where the agent isn't."""
+    """Acknowledgements, notifications and the grace that one Helen sets are in force at all; an acknowledgement waits
+    for its agent.
+    """
     first, second, third = fleet.helens
     text = '[channels.hook]\ntype = "webhook"\nurl = "https://localhost:1/s3cret"\n[route]\nchannels = []\n'
     second.client.put("/api/v1/notifications/file", {"text": text})
@@ -119,7 +121,7 @@ def test_acknowledgements_notifications_and_the_grace(fleet: Fleet) -> None:
 
 
 def test_a_client_of_majordomo_finds_an_agent_at_any_broker(fleet: Fleet) -> None:
-    """Whichever Helen has it."""
+    """A client of Majordomo gets an agent's answer at any broker, whichever Helen has it."""
     for number in range(3):
         agent = min(fleet.members(number))
         for broker in fleet.brokers:
@@ -129,7 +131,7 @@ def test_a_client_of_majordomo_finds_an_agent_at_any_broker(fleet: Fleet) -> Non
 
 
 def test_a_revoked_agent_is_cut_at_every_helen(fleet: Fleet) -> None:
-    """Said at one who hasn't got it."""
+    """An agent's connection is cut although another Helen is told of the revocation."""
     agent = max(fleet.members(1))
     wait_until(fleet.settled, "peace", PATIENCE)
     fleet.helens[0].client.post(f"/api/v1/agents/{agent}/revoke", {})
@@ -156,7 +158,7 @@ def test_drained(fleet: Fleet) -> None:
 
 
 def state_of(fleet: Fleet, name: str, numbers: Iterable[int] = (0, 1)) -> Any:
-    """The check `sick` of an agent, at that one of these Helens that has it."""
+    """Return the check `sick` of an agent, at that one of these Helens that has it."""
     for number in numbers:
         if name in fleet.members(number):
             with contextlib.suppress(Failed, Missing):
@@ -176,7 +178,7 @@ def ack(fleet: Fleet, number: int, name: str, owner: str | None) -> bool:
 
 @contextlib.contextmanager
 def sick_agent(fleet: Fleet, name: str) -> Iterator[None]:
-    """A real agent at the last Helen, whose check `sick` is critical."""
+    """Run a real agent at the last Helen, whose check `sick` is critical."""
     first = fleet.helens[2]
     sick = pulse("sick", "1s").replace('return "ok"', 'return "critical"')
     first.client.post("/api/v1/push", {"files": {"sick.lua": sick}, "rings": "off"}, PATIENCE)
@@ -211,7 +213,7 @@ def test_an_acknowledgement_goes_with_its_agent(fleet: Fleet) -> None:
 
 @pytest.mark.long
 def test_a_helen_that_is_down_while_one_is_set_and_cleared(fleet: Fleet) -> None:
-    """It holds an older acknowledgement, and lets the agent's problem be told when the agent comes to it."""
+    """The Helen holds an older acknowledgement, and lets the agent's problem be told when the agent comes to it."""
     name = "sick-2"
     with sick_agent(fleet, name):
         wait_until(lambda: ack(fleet, 2, name, "kim"), "problem", PATIENCE)
@@ -290,7 +292,7 @@ def stop_her_and_try_a_broker(fleet: Fleet, number: int) -> float:
 
 
 def judge_requests(told: dict[str, Any]) -> None:
-    """Each ended once: well, or by a code that says what happened."""
+    """Fail unless each request ended once: well, or by a code that says what happened."""
     print(told)
     assert sum(told["ended"].values()) == told["asked"]
     assert told["twice"] == []

@@ -61,7 +61,7 @@ def test_a_second_helen_of_one_name_says_so(stage: Stage) -> None:
 
 
 def test_brokers_that_go_away_are_missed(stage: Stage) -> None:
-    """Each by its name, until it is back (F34)."""
+    """A broker that has gone is missed by its name, until it is back (F34)."""
     broker, (run_file, program) = stage.broker(**QUICK).up(), stage.zerotask()
     tasks = json.loads(wait_until(lambda: run_file.exists() and run_file.read_text(), "run.json"))["listen"]
     helen = stage.helen("h1", "--scale0", broker.run["backend"], "--zerotask", tasks).up()

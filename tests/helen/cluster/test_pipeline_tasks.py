@@ -1,4 +1,6 @@
-"""The history on Spark as tasks: the words that become of what a task asks. A program that repeats them is Spark."""
+"""Tests the history on Spark as tasks: the words that become of what a task asks. A program that repeats
+them is Spark.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ Ask = Callable[..., Any]
 
 @pytest.fixture
 def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ask:
-    """Calls one of the methods as a node's child does."""
+    """Return a function that calls one of the methods as a node's child does."""
     (tmp_path / "spark.py").write_text(SPARK)
     monkeypatch.setattr(pipeline_tasks, "PIPELINE", (sys.executable, "-S", "-E", str(tmp_path / "spark.py")))
     monkeypatch.setattr(pipeline_tasks, "NEEDED", ())
@@ -44,7 +46,7 @@ def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ask:
 
 
 def test_what_is_served() -> None:
-    """By the names of the design, each with a limit for its time."""
+    """The methods have the names of the design, each with a limit for its time."""
     limits = {name: value for name, value in vars(pipeline_tasks).items() if name.endswith("_SECONDS")}
     assert limits == {"RUN_SECONDS": 3_600.0, "REPORT_SECONDS": 900.0, "COMPACT_SECONDS": 14_400.0}
     marked = [pipeline_tasks.run, pipeline_tasks.compact, pipeline_tasks.report]
@@ -83,7 +85,7 @@ def test_what_becomes_of_a_task(ask: Ask, tmp_path: Path, method: str, params: A
 
 
 def test_a_report_as_text(ask: Ask) -> None:
-    """As the command prints it."""
+    """A report as text is the one that the command prints."""
     text = ask("report", {"report": "cost", "output": "csv"})
     assert json.loads(text)[0] == ["report", "cost", "--output=csv", "--"]
 
@@ -108,7 +110,7 @@ REFUSED: dict[str, tuple[str, Any, str]] = {
 
 @pytest.mark.parametrize(("method", "params", "said"), REFUSED.values(), ids=REFUSED)
 def test_what_can_never_be_done(ask: Ask, method: str, params: Any, said: str) -> None:
-    """Final, and with a sentence."""
+    """A task that can never be done fails for good, with a sentence."""
     with pytest.raises(TaskFailed) as failure:
         ask(method, params)
     assert (failure.value.code, failure.value.retry) == (errors.INVALID_PARAMS, False)
@@ -125,7 +127,7 @@ def test_what_may_go_better_the_next_time(ask: Ask) -> None:
 
 
 def test_a_node_that_can_do_none_of_it_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rather than take tasks and fail them."""
+    """The node does not start, rather than take tasks and fail them."""
     for name in pipeline_tasks.WHOSE:
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(LoadError, match="no history is named"):

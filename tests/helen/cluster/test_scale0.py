@@ -1,4 +1,4 @@
-"""A Helen in a Scale0 network: a broker, Helens, agents and clients of raw frames."""
+"""Tests a Helen in a Scale0 network: a broker, Helens, agents and clients of raw frames."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_cancelled_request_is_abandoned(network: Stage) -> None:
 
 
 def test_helen_answers_for_herself(network: Stage) -> None:
-    """It answers with its state, and with a file of its published set."""
+    """Helen answers with its state, and with a file of its published set."""
     status = json.loads(network.desk.final(network.desk.ask("helen.h1", b"status"))[2][0])
     assert "--insecure-network" in status["network"].pop("insecure")
     assert status["network"] == {"scale0": {"identity": "h1", "state": "active"}, "shared": None, "zerotask": None}
@@ -85,7 +85,7 @@ def test_helen_answers_for_herself(network: Stage) -> None:
 
 
 def test_agents_learn_of_other_helens(network: Stage) -> None:
-    """From a document of the network's configuration."""
+    """An agent is told the Helens of a document of the network's configuration."""
     wait_until(lambda: network.web1.servers == [ELSEWHERE], "list of servers")
 
 
@@ -98,7 +98,7 @@ def test_an_agent_that_goes_while_it_is_asked(network: Stage) -> None:
 
 
 def test_an_agent_that_moves(network: Stage) -> None:
-    """It is found where it went, and the connection that it left behind, which looks alive, is dropped."""
+    """The agent is found where it went, and its old connection, which looks alive, is dropped."""
     old = network.agent(network.h1, "app-1")
     network.desk.wait_for("equus.app-1")
     new = network.agent(network.h2, "app-1")
@@ -109,13 +109,13 @@ def test_an_agent_that_moves(network: Stage) -> None:
 
 
 def test_there_are_no_jobs_without_zerotask(network: Stage) -> None:
-    """And the sentence says what is missing."""
+    """The command ends with status 1 and a sentence that names the missing --embed-zerotask."""
     done = CliRunner().invoke(main, ["jobs", "list", "--state", str(network.h1.state)])
     assert (done.exit_code, "--embed-zerotask" in done.stderr) == (1, True)
 
 
 def test_a_helen_that_stops_says_so(network: Stage) -> None:
-    """Its services are gone with it, and an agent's with them."""
+    """A Helen that stops takes its services with it, and an agent's too."""
     helen = network.helen("h3", "--scale0", network.b.run["backend"], "--scale0-identity", "h3").up()
     network.agent(helen, "cache-1")
     network.desk.wait_for("helen.h3", "equus.cache-1")

@@ -1,4 +1,4 @@
-"""Values between Helen and Scale0: codes, questions, identities, keys."""
+"""Tests values between Helen and Scale0: codes, questions, identities, keys."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_an_identity_out_of_a_name(names: tuple[str, ...], identity: str) -> Non
 
 
 def test_helen_is_admitted_by_her_own_broker(tmp_path: Path) -> None:
-    """Under any name; a key of the folder under its own name alone, and nobody else."""
+    """Helen's own key may use any name, a key of the folder its own name alone, and an unknown key none."""
     (tmp_path / "desk.key").write_text(f'curve\n    public-key = "{THEIRS}"\n')
     keys = Admitted(tmp_path, Pair(OURS, "s" * 40))
     assert [keys.is_authorized(key) for key in (OURS, THEIRS, "n" * 40)] == [True, True, False]

@@ -1,4 +1,4 @@
-"""Acknowledgements of all Helens: an agent that moves takes them along, and they end everywhere when they end."""
+"""Tests acknowledgements of all Helens: an agent that moves takes them along, and they end everywhere when they end."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def done(coroutine: Any) -> None:
 
 
 class Network:
-    """The document, a clock, and who has which agent."""
+    """Holds the document, a clock, and who has which agent."""
 
     def __init__(self) -> None:
         self.now = NOW
@@ -42,7 +42,7 @@ class Network:
 
 
 class Helen:
-    """A timeline with its part. Evaluates each record at once, as with a journal that is quick."""
+    """Holds a timeline with its part. Evaluates each record at once, as with a journal that is quick."""
 
     def __init__(self, network: Network, name: str, ahead: float = 0.0) -> None:
         self.network, self.name, self.ahead = network, name, ahead
@@ -63,7 +63,7 @@ class Helen:
 
     @property
     def now(self) -> float:
-        """This Helen's clock."""
+        """Return the time of this Helen's clock."""
         return self.network.now + self.ahead
 
     def has(self, agent: str) -> bool:
@@ -94,19 +94,19 @@ class Helen:
         self.reports(agent, *checks)
 
     def attaches(self, agent: str) -> None:
-        """It has not said yet what it runs."""
+        """Connect an agent that has not said yet what it runs."""
         self.here.add(agent)
         self.change("link", {"event": "up", "address": "a", "version": 2}, agent)
 
     def reports(self, agent: str, *checks: str) -> None:
-        """It has said what it runs, or that has changed."""
+        """Let an agent say what it runs, at first or anew."""
         self.rules[agent] = frozenset(checks or ("disk",))
         rules = AgentRules({}, dict.fromkeys(sorted(self.rules[agent]), ONE), ONE)
         self.change("rule", rules_to_json(rules), agent)
         self.part.came(agent)
 
     def goes(self, agent: str, is_forgotten: bool = True) -> None:
-        """To another Helen, which is noticed here, or not."""
+        """Let an agent go to another Helen, which is noticed here, or not."""
         self.here.discard(agent)
         self.change("link", {"event": "down", "address": "a"}, agent)
         if is_forgotten:
@@ -149,7 +149,7 @@ def network() -> Network:
 
 @pytest.fixture
 def two(network: Network) -> tuple[Helen, Helen]:
-    """One Helen that has web-1 with a critical disk, and one without agents."""
+    """Return a Helen that has web-1 with a critical disk, and one without agents."""
     one, other = Helen(network, "h1"), Helen(network, "h2")
     one.comes("web-1")
     one.says("web-1", CRITICAL)
@@ -190,7 +190,7 @@ def test_what_was_acknowledged_is_told_nobody_at_the_other_helen(network: Networ
 
 
 def test_without_an_acknowledgement_it_is_told_there(network: Network, two: tuple[Helen, Helen]) -> None:
-    """The control: an agent that moves is judged anew."""
+    """An agent that moves without an acknowledgement is judged anew, which is the control of the other tests."""
     one, other = two
     move("web-1", one, other)
     other.says("web-1", CRITICAL)
@@ -254,7 +254,7 @@ def test_its_time_is_over_meanwhile(network: Network, two: tuple[Helen, Helen]) 
 
 
 def test_its_end_moves_with_it(network: Network, two: tuple[Helen, Helen]) -> None:
-    """It ends at the other Helen at its time; there the problem was told to nobody before."""
+    """The acknowledgement ends at the other Helen at its time, where the problem was told to nobody before."""
     one, other = two
     one.acks("web-1", until=network.now + 100)
     move("web-1", one, other)
@@ -306,7 +306,7 @@ def test_one_of_the_problem_before(network: Network, two: tuple[Helen, Helen]) -
 
 
 def test_a_check_that_is_assigned_no_more(network: Network, two: tuple[Helen, Helen]) -> None:
-    """Its acknowledgement ends: years later it would hide another problem."""
+    """The acknowledgement of such a check ends, since years later it would hide another problem."""
     one, _ = two
     one.acks("web-1")
     one.comes("web-1", "load")
@@ -314,7 +314,7 @@ def test_a_check_that_is_assigned_no_more(network: Network, two: tuple[Helen, He
 
 
 def test_an_agent_that_is_away_keeps_it(network: Network, two: tuple[Helen, Helen]) -> None:
-    """It is judged elsewhere, or not at all: that ends nothing."""
+    """The acknowledgement of an agent that is away stays, as the agent is judged elsewhere, or not at all."""
     one, other = two
     one.acks("web-1")
     other.hear()
@@ -350,7 +350,7 @@ def test_the_check_is_assigned_there_later(network: Network, two: tuple[Helen, H
 
 
 def test_one_of_a_check_that_no_agent_has(network: Network, two: tuple[Helen, Helen]) -> None:
-    """It waits for a week, and ends then."""
+    """An acknowledgement of such a check waits for a week, and ends then."""
     one, other = two
     one.acks("web-1")
     other.hear()
@@ -408,7 +408,7 @@ def test_a_crash_before_it_is_published(network: Network, two: tuple[Helen, Hele
 
 
 def test_one_that_is_older_than_what_happened_here(network: Network, two: tuple[Helen, Helen]) -> None:
-    """Both acknowledged it without a network between them: the later one counts, in whatever order they hear."""
+    """Of two acknowledgements that were made apart the later one counts, in whatever order they are heard."""
     one, other = two
     one.is_cut = other.is_cut = True
     one.acks("web-1", "ann")
@@ -425,7 +425,7 @@ def test_one_that_is_older_than_what_happened_here(network: Network, two: tuple[
 
 
 def test_two_of_one_millisecond(network: Network) -> None:
-    """That of the greater identity counts, in whatever order they are heard."""
+    """The acknowledgement of the greater identity counts, in whatever order the two are heard."""
     said: list[Any] = []
     for order in ((0, 1), (1, 0)):
         network.document = None
@@ -479,7 +479,7 @@ def test_what_another_helen_knows_already_is_not_told(network: Network, two: tup
 
 
 def test_old_ones_are_left_out() -> None:
-    """One that ended a week ago, by an operator or by its date; those that count stay for as long as they do."""
+    """An acknowledgement that ended a week ago, by an operator or by its date, is left out; those that count stay."""
 
     def entry(days: float, **ack: Any) -> dict[str, Any]:
         return {"at": int(1_000 * (NOW - days * 86_400)), "ack": ack or None}
@@ -541,7 +541,7 @@ def test_a_document_of_another_form(value: Any) -> None:
 
 
 def test_what_the_network_forgot_is_not_brought_back(network: Network, two: tuple[Helen, Helen]) -> None:
-    """Its end was named for a week, and this Helen was away for longer; what it has in force itself stays."""
+    """An end that is forgotten after a week brings nothing back; what this Helen has in force itself stays."""
     one, other = two
     one.acks("web-1")
     other.hear()

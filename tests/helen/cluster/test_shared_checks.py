@@ -64,7 +64,7 @@ async def _coroutine(value: Any) -> Any:
 
 
 class Helen:
-    """h1, or another, whose keys are those of the network from version 5 on."""
+    """Is h1 or another Helen, whose keys are those of the network from version 5 on."""
 
     def __init__(self, library: Library, identity: str = "h1") -> None:
         self.library, self.now, self.keys, self.again = library, 0.0, 5, list[float]()
@@ -93,7 +93,7 @@ def test_what_others_publish_is_taken_if_it_is_signed() -> None:
 
 @pytest.mark.parametrize("keys", [(), (NEW,)], ids=["key elsewhere", "key here"])
 def test_whoever_published_the_set_that_counts_signs_it_anew(keys: tuple[Any, ...]) -> None:
-    """At once, and nothing that others can't verify is told meanwhile."""
+    """The publisher signs the set anew at once, and tells nothing meanwhile that others can't verify."""
     helen = Helen(Library(mine := envelope(OLD, 3, a=b"a"), keys))
     assert (helen.part.wanted("checks", said(mine, "h1")), helen.library.looks) == (None, 1)
     again = helen.part.wanted("checks", said(mine, "h1"))
@@ -102,7 +102,7 @@ def test_whoever_published_the_set_that_counts_signs_it_anew(keys: tuple[Any, ..
 
 
 def test_those_who_hold_it_wait_for_her() -> None:
-    """Asked meanwhile, they wait for what is left."""
+    """The others wait until the publisher's time is over; when asked meanwhile, they wait for what is left of it."""
     helen = Helen(Library(held := envelope(OLD, 3, a=b"a"), (NEW,)))
     assert (helen.part.wanted("checks", said(held, "h2")), helen.library.looks) == (None, 0)
     (turn,) = helen.again
@@ -138,7 +138,7 @@ def test_one_of_those_who_hold_it_signs_it_and_the_others_follow() -> None:
 
 
 def test_a_set_that_nobody_can_verify_is_replaced_after_a_while() -> None:
-    """Later where other keys come meanwhile, and never by no checks at all."""
+    """Such a set is replaced after a while, later if other keys come meanwhile, and never by no checks at all."""
     theirs = said(envelope(OLD, 9, a=b"a"), "h2")
     helen, empty = Helen(Library(envelope(NEW, 1, b=b"b"))), Helen(Library(envelope(NEW, 1)))
     for each in (helen, empty):
@@ -182,7 +182,7 @@ def test_a_set_that_is_signed_anew_here_is_no_push() -> None:
 
 
 def test_a_set_that_has_expired_is_replaced_too() -> None:
-    """Not by one that has expired as well, nor by no checks at all."""
+    """An expired set is replaced, but not by one that has expired as well, nor by no checks at all."""
     theirs = said(envelope(NEW, 9, NOW, a=b"a"), "h2")
     fresh, ageing = envelope(NEW, 1, b=b"b"), envelope(NEW, 1, NOW, b=b"b")
     libraries = [Library(fresh), Library(ageing, (NEW,)), Library(ageing), Library(envelope(NEW, 1))]

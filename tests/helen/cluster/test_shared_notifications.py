@@ -31,7 +31,7 @@ class MemoryStore:
 
 
 class Helen:
-    """A file with its part, on a disk that is quick."""
+    """Holds a file with its part, on a disk that is quick."""
 
     def __init__(self, folder: Path, name: str, key: NetworkKey = KEY) -> None:
         folder.mkdir()
@@ -59,7 +59,7 @@ class Helen:
         return self
 
     def edit(self, text: str | None) -> None:
-        """By an operator, with an editor."""
+        """Write the file as an operator with an editor does; None removes it."""
         if text is None:
             self.path.unlink()
         else:
@@ -91,7 +91,7 @@ def helens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Hel
 
 
 def test_a_change_at_one_is_a_change_at_the_other(helens: list[Helen]) -> None:
-    """Both ways, and what is equal is not told again."""
+    """A change passes both ways, and an equal text is not told again."""
     one, other = helens[0].start(HOOK.format(1)), helens[1].start()
     value = one.wanted(None)
     assert value["by"] == "h1"
@@ -172,7 +172,7 @@ def test_a_text_that_cannot_be_used_here(helens: list[Helen]) -> None:
 
 @pytest.mark.parametrize("about", ["notifications", "keys"])
 def test_a_text_that_is_not_of_this_network(helens: list[Helen], about: str) -> None:
-    """Sealed with another key, or for another document."""
+    """A text that is sealed with another key, or for another document, is refused."""
     other = helens[1].start(HOOK.format(1))
     key = NetworkKey(Ed25519PrivateKey.generate()) if about == "notifications" else KEY
     with pytest.raises(NotYet, match="was not sealed"):
@@ -185,7 +185,7 @@ def test_a_text_that_is_not_of_this_network(helens: list[Helen], about: str) -> 
      {"text": "\u20ac", "by": "h9"}, {"text": KEY.seal(b"\xff\xfe", "notifications"), "by": "h9"}],
 )  # fmt: skip
 def test_a_document_of_another_form(helens: list[Helen], value: Any) -> None:
-    """It is a trouble that a sentence tells, and changes nothing."""
+    """A document of another form is a trouble that a sentence tells, and changes nothing."""
     other = helens[1].start(HOOK.format(1))
     with pytest.raises(NotYet, match="the notifications of the network can't be read here: "):
         other.adopt(value)
@@ -193,7 +193,7 @@ def test_a_document_of_another_form(helens: list[Helen], value: Any) -> None:
 
 
 def test_a_disk_that_takes_nothing(helens: list[Helen], monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is tried again later; what is in force stays so."""
+    """The change is tried again later; the text in force stays so."""
     one, other = helens[0].start(HOOK.format(1)), helens[1].start(HOOK.format(2))
 
     def full(*_: Any) -> None:

@@ -1,4 +1,4 @@
-"""The parts of what Helens share, each by itself, and how several Helens come to agree."""
+"""Tests the parts of what Helens share, each by itself, and how several Helens come to agree."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ async def _waited(deferred: Deferred[Any]) -> Any:
 
 
 def test_what_is_sealed_is_for_those_who_have_the_key() -> None:
-    """And for what it was sealed for."""
+    """A sealed text is opened by the same key and for the same document only."""
     sealed = KEY.seal(b"secret", "keys")
     assert KEY.unseal(sealed, "keys") == b"secret"
     other = NetworkKey(Ed25519PrivateKey.generate())
@@ -81,7 +81,7 @@ def test_a_key_that_is_none(tmp_path: Path) -> None:
 
 
 class Authority:
-    """EnrolledKeys, without a store, and given labels in a database of its own."""
+    """Holds EnrolledKeys without a store, and given labels in a database of its own."""
 
     def __init__(self) -> None:
         self.db = sqlite3.connect(":memory:", isolation_level=None)
@@ -126,7 +126,7 @@ class Authority:
 
 
 class Place:
-    """An authority with its part."""
+    """Holds an authority with its part."""
 
     def __init__(self) -> None:
         self.authority = Authority()
@@ -138,7 +138,7 @@ class Place:
 
 
 def test_enrolled_here_known_there_revoked_there_cut_here() -> None:
-    """And who comes back with a newer certificate is known again, at both."""
+    """An agent that comes back with a newer certificate is known again, at both."""
     one, two = Place(), Place()
     name = document_of("web-1")
     one.authority.enrol("web-1", NOW)
@@ -160,7 +160,7 @@ def test_enrolled_here_known_there_revoked_there_cut_here() -> None:
 
 
 def test_given_labels_are_shared_and_the_newest_count() -> None:
-    """Also with a Helen of a version that knows none: what it leaves out the next one puts back (F45)."""
+    """The newest labels count, also with a Helen of a version that knows none and leaves them out (F45)."""
     one, two = Place(), Place()
     name = document_of("web-1")
     one.authority.label("web-1", NOW, role="web")
@@ -183,7 +183,7 @@ def row(name: str, issued: float, ends: float, retires: Any = None, revoked: Any
 
 
 def test_the_newest_certificate_stays_for_a_grace() -> None:
-    """So a Helen that is new lets in an agent that was away; what has ended otherwise goes with its date."""
+    """The newest certificate stays, so that a new Helen lets in an agent that was away; others go with their date."""
     rows = {
         "away": row("web-1", -9e5, -3e5), "older": row("web-1", -2e6, -9e5), "live": row("web-2", 0, 6e5),
         "renewed": row("web-2", -9e5, -1), "retired": row("web-3", -9e5, -1, retires=NOW - 5e5),
@@ -199,7 +199,7 @@ def test_the_newest_certificate_stays_for_a_grace() -> None:
 
 
 def test_a_helen_that_is_new_knows_an_agent_that_was_away() -> None:
-    """Its certificate had expired before that Helen was there."""
+    """A new Helen excuses a certificate that had expired before that Helen was there, until the name is revoked."""
     one, two = Place(), Place()
     name = document_of("web-1")
     one.authority.enrol("web-1", NOW - 2e6)  # for 1e6 seconds
@@ -215,7 +215,7 @@ def test_a_helen_that_is_new_knows_an_agent_that_was_away() -> None:
 
 
 class Graceful:
-    """An authority's grace."""
+    """Stands in for an authority's grace."""
 
     def __init__(self) -> None:
         self.grace, self.has_chosen_grace = USUAL_GRACE, False
@@ -237,7 +237,7 @@ class Graceful:
 
 
 def test_the_grace_that_was_set_last_counts() -> None:
-    """One that nobody has set is not told; what the network has is set here, once, in its name."""
+    """A grace that nobody has set is not told; the network's one is set here, once, in its name."""
     one, two = Graceful(), Graceful()
     told: list[str] = []
     parts = [GracePart(each, lambda: NOW, lambda: told.append("renewals")) for each in (one, two)]  # type: ignore[arg-type]
@@ -265,7 +265,7 @@ def test_the_grace_that_was_set_last_counts() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_whoever_hears_whatever_first_all_know_the_same(seed: int) -> None:
-    """Three Helens that enrol and revoke on their own, and adopt each other's word in any order."""
+    """Three Helens that enrol and revoke on their own know the same, in whatever order they adopt each other's word."""
     dice, places = random.Random(seed), [Place() for _ in range(3)]
     said: dict[str, Any] = {}
     for step in range(60):
@@ -306,7 +306,7 @@ def tell(place: Place, name: str, said: dict[str, Any]) -> None:
 
 
 class Board:
-    """A Helen's windows: what is written into the journal comes back as a change, a while later."""
+    """Holds a Helen's windows: a change that is written into the journal comes back a while later."""
 
     def __init__(self, now: float = NOW) -> None:
         self.here: dict[str, Any] = {}
@@ -380,7 +380,9 @@ def test_the_newest_word_counts() -> None:
 
 
 def test_what_happened_while_nobody_could_be_told() -> None:
-    """After a start: what is here and not said is told; what was said and is not here was cancelled here."""
+    """A window that is here and not told is told after a start; one that was told and is not here was
+    cancelled here.
+    """
     before, after = Board(), Board()
     add(before, "gone")
     add(before, "stays")
@@ -395,7 +397,7 @@ def test_what_happened_while_nobody_could_be_told() -> None:
 
 
 def test_what_is_over_is_forgotten_after_a_while() -> None:
-    """Then nobody who was down can still be told of it."""
+    """A window that is over is forgotten when nobody who was down can still be told of it."""
     old, young = int(1_000 * NOW) - KEPT_MS - 1, int(1_000 * NOW)
     entries = {
         "over": {"at": old, "window": window("over", begin=NOW - 1e6, until=NOW - 5)},
@@ -409,7 +411,7 @@ def test_what_is_over_is_forgotten_after_a_while() -> None:
 
 
 class Ring:
-    """A chain of roots, and what was adopted."""
+    """Holds a chain of roots, and what was adopted."""
 
     def __init__(self, *chain: bytes) -> None:
         self.chain, self.adopted = chain, []
@@ -549,7 +551,7 @@ def make(clock: Clock, folder: Path, in_memory: bool = False) -> tuple[Replicati
 
 
 def meet(one: Replication, other: Replication) -> None:
-    """As if a broker stood between them; both hear what the other has."""
+    """Exchange what two Helens have, as if a broker stood between them."""
     for here, there in ((one, other), (other, one)):
         here.sharer.listen("DOCUMENTS", DocumentsTold({}), [])
         for each in there.sharer.documents.newer_than(here.sharer.documents.have()):
@@ -578,7 +580,7 @@ def test_who_has_not_met_the_network_says_nothing(clock: Clock, tmp_path: Path) 
 
 
 def test_two_who_publish_in_one_millisecond_agree(clock: Clock, tmp_path: Path) -> None:
-    """Brokers that had them in another order would have kept one each, and no network settled."""
+    """Both Helens take the same one of two documents of one millisecond; no network would settle otherwise."""
     both = [make(clock, tmp_path / name) for name in "ab"]
     for number, (commons, part) in enumerate(both):
         part.value = number
@@ -629,7 +631,7 @@ def test_what_was_in_force_is_so_after_a_restart_and_what_changed_meanwhile_is_t
 
 
 def test_what_cannot_be_adopted_is_told_and_tried_again(clock: Clock, tmp_path: Path) -> None:
-    """And nothing of ours is said over it."""
+    """A document that cannot be adopted is tried again, and nothing of ours is said over it."""
     (old, a), (new, b) = make(clock, tmp_path / "a"), make(clock, tmp_path / "b")
     a.value, b.value, b.broken = 1, 2, "not today"
     old.sharer.listen("DOCUMENTS", DocumentsTold({}), [])

@@ -1,4 +1,4 @@
-"""`helen ssh` at a Helen that does not have the agent: through the brokers, to the one that does."""
+"""Tests `helen ssh` at a Helen that does not have the agent: it goes through the brokers to the one that does."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Two:
 
 
 def test_a_login_by_way_of_another_helen(stage: Stage, tmp_path: Path) -> None:
-    """Its host key is learnt and judged by the shared CAs; megabytes pass both ways; both audits have it."""
+    """The agent's host key is learnt and judged by the shared CAs; megabytes pass both ways; both audits have it."""
     two = Two(stage)
     try:
         words = ("root@web-1", *two.fleet.options())

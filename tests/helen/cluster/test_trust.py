@@ -23,7 +23,7 @@ def versions(helen: Running) -> Any:
 
 
 class Thief:
-    """Calls of ZeroTask through Scale0, as any client of Majordomo makes them."""
+    """Calls ZeroTask through Scale0, as any client of Majordomo does."""
 
     def __init__(self, asker: Asker) -> None:
         self.asker = asker
@@ -36,7 +36,7 @@ class Thief:
 
 @pytest.fixture(scope="module")
 def bare(common: Stage) -> Iterator[Stage]:
-    """A Helen with both brokers, without keys, and an agent."""
+    """Yield a stage with a Helen with both brokers, without keys, and an agent."""
     (common.folder / "broker.json").write_text(broker_config("b1"))
     listen = ("--zerotask-listen", "tcp://127.0.0.1:0")
     words = ("--embed-scale0", str(common.folder / "broker.json"), "--embed-zerotask", *listen)
@@ -69,7 +69,7 @@ def test_without_keys_there_is_no_way_to_publish_or_ask(bare: Stage, method: str
 
 
 def test_without_keys_no_agent_is_asked_or_taken(bare: Stage) -> None:
-    """Neither by a request for it, nor by a worker that offers it as its own (F37, F38)."""
+    """An agent is neither asked by a request nor taken by a worker that offers it as its own (F37, F38)."""
     assert bare.desk.final(bare.desk.ask("equus.web-1", b"echo"))[:2] == (403, "not_allowed")
     assert bare.desk.final(bare.desk.ask("helen.h1", b"status"))[:2] == (403, "not_allowed")
     run = json.loads((bare.h1.state / "scale0" / "run.json").read_text())
@@ -108,7 +108,7 @@ def test_helens_own_user_has_all_roles_on_her_sockets(stage: Stage) -> None:
 
 
 def test_a_trial_says_so(stage: Stage) -> None:
-    """In the log at each start, and in `helen status`."""
+    """A trial is told in the log at each start, and in `helen status`."""
     helen = stage.helen("h1", "--embed-zerotask", "--insecure-network").up()
     assert "trials only" in helen.client.get("/api/v1/status")["network"]["insecure"]
     assert "--insecure-network" in helen.program.said

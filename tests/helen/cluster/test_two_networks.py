@@ -57,7 +57,7 @@ class Apart:
 
 
 def test_the_helen_whose_checks_are_everybodys_signs_them_anew(stage: Stage) -> None:
-    """By the keys that are everybody's."""
+    """The Helen whose checks count signs them by the keys that are everybody's."""
     both = Apart(stage)
     first, second, keys = both.first, both.second, signers(both.first)
     both.join()
@@ -67,7 +67,7 @@ def test_the_helen_whose_checks_are_everybodys_signs_them_anew(stage: Stage) -> 
 
 
 def test_a_push_replaces_checks_that_nobody_can_verify(stage: Stage) -> None:
-    """Their signer is gone, and the keys are others: they would keep all later ones out."""
+    """Checks whose signer and keys are gone are replaced by a push; they would keep all later ones out."""
     both = Apart(stage)
     first = both.first
     both.second.signal(signal.SIGKILL)

@@ -45,7 +45,7 @@ def answer(**listed: Any) -> str:
      '{"discover": 1' + "0" * 5000 + "}"],
 )  # fmt: skip
 def test_no_answer(text: Any) -> None:
-    """An answer that is not that document says so, whatever it is."""
+    """An answer that is not the document is refused as such, whatever it is."""
     with pytest.raises(NoAnswer, match="its answer"):
         answers.read(text)
 
@@ -81,7 +81,7 @@ def test_too_many() -> None:
 
 
 def test_notes_are_shown_as_one_line() -> None:
-    """Bounded in number and length; no terminal obeys one."""
+    """Notes are bounded in number and length, and hold nothing that a terminal obeys."""
     notes = answers.read(answer(notes=["a\x1b[31mb\nc", "x" * 5000, 5, *[f"note {at}" for at in range(20)]])).notes
     assert len(notes) == 8
     assert all(note.isprintable() and len(note) <= 400 for note in notes)

@@ -1,4 +1,4 @@
-"""discover.lua: what it asks of a host, what it makes of the answers, and that its own answer can be read."""
+"""Tests discover.lua: what it asks of a host, what it makes of the answers, and that its own answer can be read."""
 
 import shutil
 from pathlib import Path
@@ -16,7 +16,7 @@ PROBE = Path(answers.__file__).parent / "discover.lua"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The probe as a check with its tests."""
+    """Return a folder with the probe as a check with its tests."""
     made = tmp_path_factory.mktemp("probe")
     (made / "tests").mkdir()
     shutil.copy(PROBE, made)
@@ -37,7 +37,7 @@ def test_it_is_a_good_check(folder: Path) -> None:
 
 
 def test_what_it_answers_is_read() -> None:
-    """The answer of a recorded host, as findings."""
+    """The answer of a recorded host is read as findings."""
     text = (
         '{"discover":1,"facilities":["zfs"],"listeners":[{"address":"0.0.0.0","fine":true,"names":["www.example.org"],'
         '"port":443,"speaks":"tls"}],"mounts":[],"notes":[],"processes":["nginx"],"services":["nginx.service"]}'

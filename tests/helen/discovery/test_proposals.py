@@ -54,12 +54,12 @@ def proposed(findings: Findings, text: str = "", agent: str = "web-1") -> list[t
     ],
 )  # fmt: skip
 def test_a_port(listener: Listener, check: str, check_id: str, args: dict[str, Any]) -> None:
-    """The check that fits what speaks there and would be content now; else that the port is open."""
+    """A port gets the check that fits what speaks there and would be content now; else one that the port is open."""
     assert proposed(Findings((listener,))) == [(check, check_id, args)]
 
 
 def test_ports_of_clients() -> None:
-    """The ports that the kernel gives out for a while are nothing that stays."""
+    """A port that the kernel gives out for a while is not proposed, as it does not stay."""
     assert proposed(Findings((Listener(32_768, "localhost"), Listener(50_000, "localhost", "http", True)))) == []
 
 
@@ -80,13 +80,13 @@ def test_ports_of_clients() -> None:
     ],
 )
 def test_a_port_that_is_watched(entry: str, is_watched: bool) -> None:
-    """By a check of this agent that connects to it on this host, its defaults included."""
+    """A port is watched by a check of this agent that connects to it on this host, its defaults included."""
     found = proposed(Findings((Listener(5432, "localhost"),)), f'[[assign]]\ncheck = "*"\n[[assign]]\n{entry}\n')
     assert (found == []) is is_watched
 
 
 def test_a_certificate_is_watched_by_its_name() -> None:
-    """A check of the public name of a site that is served here."""
+    """A certificate is watched by a check of the public name of a site that is served here."""
     listener = Listener(443, "localhost", "tls", True, ("www.example.org",))
     text = '[[assign]]\ncheck = "http"\nargs = { url = "https://www.example.org/" }\n'
     assert proposed(Findings((listener,)), text) == []
@@ -134,7 +134,7 @@ def test_processes() -> None:
 
 
 def test_the_sentence_names_the_program() -> None:
-    """By what runs there, where that is known; else by what usually listens there."""
+    """The sentence names the program that runs there, if it is known; else the one that usually listens there."""
     found = Findings(
         (Listener(80, "localhost"), Listener(5432, "localhost"), Listener(9, "localhost")), processes=("nginx",)
     )
@@ -154,13 +154,13 @@ def test_facilities() -> None:
 
 
 def test_checks_that_take_other_arguments() -> None:
-    """One of the same name that is an operator's own is not proposed with arguments that it refuses."""
+    """A check of the same name that is an operator's own is not proposed with arguments that it refuses."""
     tables = {"tcp": CheckTable("tcp", args={"address": {"type": "string", "required": True}})}
     assert propose(Findings((Listener(80, "localhost"),)), Schedule("web-1", [], tables), tables) == ([], 0)
 
 
 def test_everything_known_has_its_check() -> None:
-    """Facilities that shipped checks look at, and programs with names as the kernel has them."""
+    """A known facility has a shipped check, and a known program a name as the kernel has it."""
     assert all(len(name) <= 15 and daemon.title for name, daemon in DAEMONS.items())
     shipped = {name for name, facility in FACILITIES.items() if set(facility.checks) & TABLES.keys()}
     assert shipped >= {
@@ -212,7 +212,7 @@ def test_names_that_are_patterns(agent: str, can_be: bool) -> None:
 
 
 def test_a_result_of_the_number() -> None:
-    """The sum, those that said nothing, and a series for each agent, the greatest first."""
+    """A result has the sum, the agents that said nothing, and a series for each agent, the greatest first."""
     made = result_of("fleet", "unwatched", {"a": 0, "b": 3, "c": 1}, [])
     assert (made["host"], made["check"], made["status"]) == ("fleet", "unwatched", "ok")
     assert made["summary"] == "4 findings without a check on 3 agents"

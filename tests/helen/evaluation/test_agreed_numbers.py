@@ -1,4 +1,4 @@
-"""Limits of the evaluation: how long a turn is, how much is kept, when states are saved."""
+"""Tests limits of the evaluation: how long a turn is, how much is kept, when states are saved."""
 
 from __future__ import annotations
 

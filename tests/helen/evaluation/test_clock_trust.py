@@ -44,7 +44,7 @@ class Fleet:
     ],
 )
 def test_agents_decide(ahead: list[float], verdict: Agents, held: float) -> None:
-    """By results since the start alone, and not by one look."""
+    """The verdict is made of results since the start alone, and not by one look."""
     fleet = Fleet(ahead)
     fleet.trust.look()
     fleet.half_minute()
@@ -55,7 +55,7 @@ def test_agents_decide(ahead: list[float], verdict: Agents, held: float) -> None
 
 
 def test_most_agents_are_behind_for_hours() -> None:
-    """Nothing expires as long as they say so, and for an hour after that."""
+    """Nothing expires as long as most agents are behind, and for an hour after that."""
     fleet = Fleet([-9_000.0] * 3)
     for _ in range(int(3 * SETTLE_SECONDS / 30.0)):
         fleet.half_minute()
@@ -85,7 +85,7 @@ def test_spools_that_drain_say_nothing() -> None:
 
 
 def test_a_step_that_is_sure_is_not_confirmed() -> None:
-    """It stands for its hour, whatever agents say."""
+    """A step that is sure stands for its hour, whatever agents say."""
     fleet = Fleet([0.0] * 4, may_confirm=False)
     for _ in range(4):
         fleet.half_minute()
@@ -94,7 +94,7 @@ def test_a_step_that_is_sure_is_not_confirmed() -> None:
 
 @pytest.mark.parametrize(("change", "is_steady"), [(8.0, True), (-8.0, True), (8.5, False), (-8.5, False)])
 def test_clocks_that_change_meanwhile(change: float, is_steady: bool) -> None:
-    """By eight seconds at most between two looks; a figure that changes more is a spool that drains."""
+    """A clock may change by eight seconds at most between two looks; a larger change is a spool that drains."""
     fleet = Fleet([0.0] * 3, may_confirm=False)
     fleet.half_minute()
     fleet.ahead = [change] * 3
@@ -104,7 +104,7 @@ def test_clocks_that_change_meanwhile(change: float, is_steady: bool) -> None:
 
 @pytest.mark.parametrize(("after", "counts"), [(-0.5, False), (0.0, False), (0.5, True)])
 def test_results_since_the_doubt_began(after: float, counts: bool) -> None:
-    """Results from before it were measured by another clock."""
+    """A result from before the doubt does not count, as it was measured by another clock."""
     fleet = Fleet([0.0] * 3, may_confirm=False)
     at = fleet.clock.doubted_at + after
     for _ in range(2):
@@ -114,7 +114,7 @@ def test_results_since_the_doubt_began(after: float, counts: bool) -> None:
 
 
 def test_a_clock_that_is_ahead_is_said_once() -> None:
-    """Not at each look; that it was right is said when it is confirmed."""
+    """A clock that is ahead is told once and not at each look; that it was right is told when it is confirmed."""
     with capturedLogs() as logged:
         fleet = Fleet([-9_000.0] * 3)
         for _ in range(5):

@@ -14,7 +14,7 @@ from helen.journal.values import Change, StoredChange
 
 
 class Paper:
-    """A journal that is told when to be done."""
+    """Stands in for a journal that is told when to be done."""
 
     def __init__(self) -> None:
         self.written: list[Change] = []
@@ -79,7 +79,7 @@ def test_many_are_written_in_turns_and_answered_together(monkeypatch: pytest.Mon
 
 
 def test_an_evaluator_that_is_far_behind() -> None:
-    """It is durable: that is said, even if thousands of results are to be evaluated before it."""
+    """A durable change is told, even if thousands of results are to be evaluated before it."""
     stage = Stage()
     told = stage.write()
     stage.commands.durable([StoredChange(7, stage.paper.written[0])])
@@ -91,7 +91,7 @@ def test_an_evaluator_that_is_far_behind() -> None:
 
 
 def test_a_disk_that_is_late() -> None:
-    """Not as if it had been done, and not as if it never would be."""
+    """The caller is told neither that it was done, nor that it never will be."""
     stage = Stage()
     told = stage.write()
     stage.clock.advance(DURABLE_SECONDS - 0.1)
@@ -118,7 +118,7 @@ def test_many_of_which_one_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_records_of_others_are_passed_over() -> None:
-    """Results, and changes that nobody waits for."""
+    """Results are passed over, and so are changes that nobody waits for."""
     stage = Stage()
     told = stage.write()
     stage.commands.durable(["a result", StoredChange(3, Change("ack", 0.0, "a", "c", b"{}"))])  # type: ignore[list-item]

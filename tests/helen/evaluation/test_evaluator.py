@@ -34,7 +34,7 @@ def scene(tmp_path: Path) -> Scene:
 
 
 def test_results_become_states_and_events_become_records(scene: Scene) -> None:
-    """Observers hear of them when they are durable, not before."""
+    """Observers are told a record when it is durable, not before."""
     heard: list[str] = []
     scene.evaluator.observers.append(lambda stored: heard.append(stored.change.kind))
     scene.begin()
@@ -64,8 +64,8 @@ def test_a_question_steps_nothing(scene: Scene) -> None:
 
 
 def test_time_passes_only_while_helen_listens(scene: Scene) -> None:
-    """It does not pass before Helen's start is durable, nor while records are on their way, and a little later than the
-    clock says.
+    """Time does not pass before the start is durable nor while records wait, and passes a little later
+    than the clock.
     """
     scene.begin()
     scene.paper.result(b'{"status": "ok"}', 1)
@@ -106,7 +106,7 @@ def test_a_restart_goes_on_where_it_was(scene: Scene) -> None:
 
 
 def test_a_crash_repeats_what_was_not_written_and_nothing_else(scene: Scene) -> None:
-    """Records after the copy are evaluated again; what is missing of what came of them is written, after the start."""
+    """Records after the copy are evaluated again; what is missing of their outputs is written, after the start."""
     scene.begin()
     state_snapshot.save(scene.folder, scene.evaluator.at, scene.evaluator.timeline)
     at = scene.evaluator.at
@@ -186,9 +186,7 @@ def test_states_are_saved_at_the_end_if_all_is_durable(scene: Scene, monkeypatch
 
 
 def test_steps_of_the_clock_are_written_until_the_end(scene: Scene) -> None:
-    """With how far it was set, and how long Helen stood still; after `stop` the journal is not the evaluator's any
-    more.
-    """
+    """A step is written with its length and Helen's standstill; after `stop` nothing is written to the journal."""
     scene.begin()
     scene.evaluator.jumped(Jump(WALL, -7200.0000001, 0.25))
     [step] = [each for each in scene.paper.waiting if isinstance(each, StoredChange)]
@@ -207,13 +205,13 @@ def test_states_of_another_version(tmp_path: Path, header: str) -> None:
 
 
 def test_segments_that_can_not_be_read(tmp_path: Path) -> None:
-    """Their times are the distant past, so that a search opens them."""
+    """The times of such a segment are the distant past, so that a search opens it."""
     (tmp_path / "chg-1.parquet").write_bytes(b"x")
     assert newest(tmp_path / "chg-1.parquet") == oldest(tmp_path / "none.parquet") == 0.0
 
 
 def test_runs_out_of_turn(scene: Scene) -> None:
-    """Asked for when it is time, once."""
+    """A run out of turn is asked for when it is time, once."""
     scene.begin(Rule(attempts=3, retry=5.0))
     scene.paper.result(BAD, 1)
     scene.paper.deliver(scene.evaluator)
@@ -227,13 +225,13 @@ def test_runs_out_of_turn(scene: Scene) -> None:
 
 
 def test_rules_of_whom_nobody_has_seen(scene: Scene) -> None:
-    """A certificate that was made is no agent to wait for."""
+    """An agent that never came gets no rules: a certificate that was made is no agent to wait for."""
     scene.evaluator.write_rules(Agent("new"), [], NO_SETTINGS)
     assert scene.paper.waiting == []
 
 
 def test_a_record_that_breaks_it_stops_no_other(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is logged, and the next one counts."""
+    """A record that breaks the evaluator is logged, and the next one counts."""
     told: list[str] = []
     monkeypatch.setattr(Evaluator, "log", SimpleNamespace(failure=lambda text, **about: told.append(text)))
     scene.begin()
@@ -245,7 +243,7 @@ def test_a_record_that_breaks_it_stops_no_other(scene: Scene, monkeypatch: pytes
 
 
 def test_a_caller_waits_for_a_record(scene: Scene) -> None:
-    """It hears once the record is evaluated; at once if it was."""
+    """A caller is told once its record is evaluated, or at once if it was."""
     scene.begin()
     heard: list[str] = []
     for word, at in (("far", scene.paper.at + 2), ("near", scene.paper.at + 1), ("past", scene.paper.at)):
@@ -259,7 +257,7 @@ def test_a_caller_waits_for_a_record(scene: Scene) -> None:
 
 
 def test_the_history_gives_the_same_states(tmp_path: Path) -> None:
-    """Through a real journal: what its segments have replays to what was live."""
+    """The segments of a real journal replay to the states that were live."""
     history, waiting = tmp_path / "history", list[Batch]()
 
     def call(work: Callable[..., Any], *args: Any) -> None:
@@ -289,7 +287,7 @@ def test_the_history_gives_the_same_states(tmp_path: Path) -> None:
 
 
 def test_the_clock_of_an_agent_is_told_for_the_history(scene: Scene) -> None:
-    """Not before it is measured, and not for the second that any result takes."""
+    """The offset of an agent's clock is None before it is measured, and for the second that any result takes."""
     scene.begin()
     assert offset_ms(scene.evaluator.timeline.clocks.get("a")) is None
     for sequence, ahead in enumerate((-1.0, 90.0), 1):

@@ -1,4 +1,6 @@
-"""The evaluator at its edges: how much of a turn it takes, which counts it keeps, when it saves, and what it writes."""
+"""Tests the evaluator at its edges: how much of a turn it takes, which counts it keeps, when it saves,
+what it writes.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,7 @@ def documents(scene: Scene, kind: str) -> list[Any]:
 
 
 class Meter:
-    """A steady clock of which each look costs so many seconds."""
+    """Is a steady clock of which each look costs so many seconds."""
 
     def __init__(self, cost: float) -> None:
         self.cost, self.now = cost, -cost
@@ -73,7 +75,9 @@ def test_all_that_there_is_time_for_is_one_turn(scene: Scene) -> None:
 
 @pytest.mark.parametrize(("cost", "of_a_turn"), [(0.00025, 2), (0.000125, 4), (0.0005, 1), (1.0, 1), (0.00049, 2)])
 def test_a_turn_takes_half_a_millisecond(tmp_path: Path, cost: float, of_a_turn: int) -> None:
-    """It ends with the record during which they are over; the next one begins in the reactor's next turn."""
+    """A turn ends with the record in which half a millisecond is over; the next one begins in the
+    reactor's next turn.
+    """
     meter = Meter(cost)
     scene = Scene(tmp_path, steady=meter)
     meter.now = -cost
@@ -137,13 +141,13 @@ def test_a_stop_leaves_the_rest_for_the_next_start(tmp_path: Path) -> None:
 
 
 def test_the_newest_records_are_kept_for_questions(scene: Scene) -> None:
-    """As many as a segment that is still open has."""
+    """The evaluator keeps as many of the newest records as a segment that is still open has."""
     assert (scene.evaluator.recent.maxlen, RECENT) == (20_000, 20_000)
     assert (scene.evaluator.at, scene.evaluator.events_written, scene.evaluator.events_durable) == (0, 0, 0)
 
 
 def test_callers_hear_in_the_order_of_records(scene: Scene) -> None:
-    """Two of one record as well; one that is evaluated already at once, and none too early."""
+    """Two callers of one record are told in order; one of an evaluated record is told at once, and none too early."""
     heard: list[str] = []
     for word, at in (("c", 3), ("a", 1), ("a2", 1), ("b", 2), ("now", 0)):
         scene.evaluator.when_evaluated(at).addCallback(lambda _, word=word: heard.append(word))
@@ -181,7 +185,7 @@ def test_each_observer_hears_of_its_kind(scene: Scene) -> None:
 
 
 def test_an_event_that_cannot_be_written_does_not_count(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is logged; the next start evaluates its record again."""
+    """An event that cannot be written is logged, and the next start evaluates its record again."""
     told: list[dict[str, Any]] = []
     monkeypatch.setattr(Evaluator, "log", SimpleNamespace(error=lambda text, **about: told.append(about)))
 
@@ -199,7 +203,7 @@ def test_an_event_that_cannot_be_written_does_not_count(scene: Scene, monkeypatc
 
 
 def test_runs_out_of_turn_are_bounded(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So many may wait; each is asked for when its time has come, and one of the past at once."""
+    """The waiting runs are bounded; each is asked for when its time has come, and one of the past at once."""
     monkeypatch.setattr(evaluator_module, "MAX_RERUNS", 3)
     scene.evaluator.timeline.clock = WALL
     for check, later in (("c3", 3.0), ("c1", 1.0), ("past", -9.0), ("none", 0.5)):
@@ -247,7 +251,7 @@ def saves(monkeypatch: pytest.MonkeyPatch, done: Callable[[], Deferred[None]] = 
 
 
 def test_states_are_saved_each_five_minutes(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Exactly then, counted from the save before; one at a time."""
+    """States are saved five minutes after the save before, one save at a time."""
     waiting = [Deferred[None](), Deferred[None]()]
     saved = saves(monkeypatch, lambda: waiting[len(saved) - 1])
     scene.begin()
@@ -280,7 +284,7 @@ def test_a_save_that_fails_is_tried_again_in_its_turn(scene: Scene, monkeypatch:
 def test_before_helen_listens_no_time_passes_and_nothing_is_saved(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nor after a stop, nor while records wait."""
+    """No time passes and nothing is saved before a start is durable, after a stop, and while records wait."""
     saved = saves(monkeypatch)
     scene.clock.advance(SAVE_SECONDS)
     scene.evaluator.tick()
@@ -297,7 +301,7 @@ def test_before_helen_listens_no_time_passes_and_nothing_is_saved(
 
 
 def test_the_last_save(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not in the middle of a record, not before a start was durable, not ahead of the journal."""
+    """The last save is not made in the middle of a record, before a start was durable, or ahead of the journal."""
     saved = saves(monkeypatch)
     scene.evaluator.save()
     scene.begin()
@@ -316,7 +320,7 @@ def test_the_last_save(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_a_start_says(scene: Scene) -> None:
-    """Nothing without records; one record, several; a file that can't be read."""
+    """A start tells nothing without records, and else how many it evaluated, or that the file can't be read."""
     assert scene.evaluator.open([]) == []
     next_one, sentences = scene.next([change(1)])
     assert sentences == ["1 record was evaluated that the states on disk didn't have yet"]
@@ -386,7 +390,7 @@ def test_rules_are_written_when_they_change(scene: Scene) -> None:
 
 
 def test_an_agent_that_never_came_has_no_rules_but_passive_ones(tmp_path: Path) -> None:
-    """They need no agent. One that has come once keeps its rules while it is away."""
+    """A passive check has rules without an agent. One that has come once keeps its rules while it is away."""
     passive = {"new": {"ping": Rule(passive=True)}}
     scene = Scene(tmp_path, passive_rules=lambda agent: passive.get(agent, {}))
     scene.evaluator.write_rules(Agent("none"), entries("c"), NO_SETTINGS)
@@ -414,7 +418,7 @@ def test_rules_of_passive_checks_alone(checks: dict[str, Rule], is_passive: bool
 
 
 def test_an_agent_is_forgotten_with_a_reason(scene: Scene) -> None:
-    """Or without one; its rules are written anew when it comes back."""
+    """A reason is written if there is one; the agent's rules are written anew when it comes back."""
     agent = Agent("a", link=object())  # type: ignore[arg-type]
     scene.evaluator.write_rules(agent, entries("c"), NO_SETTINGS)
     scene.evaluator.forget("a")

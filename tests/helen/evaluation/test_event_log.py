@@ -1,4 +1,6 @@
-"""Events over cuts and restarts: each once, in order, none missing; and a plain word when that can't be."""
+"""Tests events over cuts and restarts: each comes once, in order, none is missing; or a plain word tells that it can't
+be.
+"""
 
 from __future__ import annotations
 
@@ -88,7 +90,7 @@ def frames(raw: bytes) -> Iterator[tuple[str | None, str | None, Any]]:
 
 
 class Site:
-    """A journal with segments of few changes, and the log of it, which may be started again."""
+    """Holds a journal with segments of few changes, and the log of it, which may be started again."""
 
     def __init__(self, folder: Path, inbox: Inbox, clock: Clock) -> None:
         self.folder, self.inbox, self.clock = folder, inbox, clock
@@ -121,7 +123,7 @@ class Site:
             self.said += 1
 
     def settle(self, seconds: float = 0.0) -> None:
-        """Until everything that was said is durable and written to whoever follows."""
+        """Wait until everything that was said is durable, and written to each reader."""
         mark = self.journal
         while mark.backlog_bytes:
             self.inbox.turn()
@@ -199,7 +201,7 @@ def test_cut_at_random(site: Site, seed: int, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_frame(site: Site) -> None:
-    """Letter for letter; the same from memory and from a segment, to the last byte."""
+    """A frame is the same from memory and from a segment, to the last byte."""
     reader = follow(site)
     site.say(3)
     site.settle()
@@ -281,7 +283,7 @@ LABELS = {"web-1": {"role": "web"}, "db-1": {"role": "db"}}
     ],
 )
 def test_what_fits(wanted: dict[str, Any], fitting: str) -> None:
-    """Patterns of agents and labels, and of checks; what is about neither is for everybody."""
+    """An event fits by patterns of agents and labels, and of checks; one that is about neither is for everybody."""
     lines = {
         "web": event_log.Line(1, "transition", "web-1", "disk", b""),
         "db": event_log.Line(2, "transition", "db-1", "load", b""),
@@ -306,7 +308,7 @@ def test_ids_of_others_are_reset(site: Site) -> None:
 
 
 def test_the_window_is_exceeded(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Segments that retention took, that are missing or unreadable: a reset, never a silent gap."""
+    """Segments that retention took, that are missing or unreadable, cause a reset and never a silent gap."""
     for _ in range(6):
         site.say(7)
         site.settle()
@@ -349,7 +351,9 @@ def test_what_is_not_sealed_yet_is_waited_for(tmp_path: Path) -> None:
 
 
 def test_a_reader_that_reads_nothing(site: Site) -> None:
-    """Nothing waits for it, and after a minute it is cut. It comes back with its id, and has everything."""
+    """Nothing waits for a reader that reads nothing, and after a minute it is cut. It comes back with its id, and has
+    everything.
+    """
     reader = follow(site, room=1)
     for _ in range(3):
         site.say(1_000)

@@ -1,4 +1,4 @@
-"""The event log at its edges: what memory keeps, which segments a place needs, and how ids are read."""
+"""Tests the event log at its edges: what memory keeps, which segments a place needs, and how ids are read."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def batch(*records: StoredResult | StoredChange) -> Batch:
 
 
 def segment(folder: Path, number: int, ats: Sequence[int], statistics: bool = True, groups: int = 1_000) -> Path:
-    """A segment of changes of these numbers, each received so many seconds after DAY."""
+    """Write a segment of changes of these numbers, each received so many seconds after DAY, and return its path."""
     path = folder / "segments" / f"chg-{number:012}.parquet"
     path.parent.mkdir(parents=True, exist_ok=True)
     moments = [datetime.fromtimestamp(DAY + at, UTC) for at in ats]
@@ -66,14 +66,16 @@ def series(folder: Path) -> None:
 
 
 def test_a_young_log(tmp_path: Path) -> None:
-    """It has nothing, and everything up to its newest record is in segments."""
+    """A young log has nothing; everything up to its newest record is in segments."""
     log = EventLog(EPOCH, tmp_path, lambda: 7, newest=7)
     assert (log.newest, log.floor, log.after(0, 9), log.kept_above(0), log.is_sealed()) == (7, 7, [], [], True)
     assert Line(1, "link", None, None, b"").received == 0.0
 
 
 def test_what_comes_in(tmp_path: Path) -> None:
-    """Listeners hear of changes alone; a record that is there already is passed over; results count for `newest`."""
+    """Listeners are told of changes alone; a record that is there already is passed over; results count
+    for `newest`.
+    """
     log, heard = EventLog(EPOCH, tmp_path, lambda: 0, newest=0), list[int]()
     log.listeners.append(lambda: heard.append(log.newest))
     log.take(batch(result(1)))
@@ -87,7 +89,7 @@ def test_what_comes_in(tmp_path: Path) -> None:
 
 
 def test_who_follows_an_agent_hears_of_its_results(tmp_path: Path) -> None:
-    """It hears of no other agent's, and of no changes."""
+    """A listener of an agent is told its results, and neither those of others nor changes."""
     log, heard = EventLog(EPOCH, tmp_path, lambda: 0, newest=0), list[int]()
     log.watched["a"] = [lambda record: heard.append(record.at), lambda record: heard.append(-record.at)]
     log.take(batch(result(1), result(2, "b"), stored(3), result(4)))
@@ -110,14 +112,14 @@ def test_what_is_recalled_at_a_start(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("sealed", "is_sealed"), [(8, False), (9, True), (10, True)])
 def test_segments_have_what_memory_has_not(tmp_path: Path, sealed: int, is_sealed: bool) -> None:
-    """Up to the floor, itself included."""
+    """The log reads segments once they reach the floor, itself included."""
     log = EventLog(EPOCH, tmp_path, lambda: sealed, newest=9)
     assert log.is_sealed() is is_sealed
     assert (log.older(0) is not None) is is_sealed
 
 
 def test_lines_above_the_limit_are_dropped_seldom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From one more than the slack on, and down to the limit then."""
+    """Lines are dropped when there is one more than the slack, and down to the limit then."""
     monkeypatch.setattr(event_log, "MOST_LINES", 5)
     monkeypatch.setattr(event_log, "SLACK", 2)
     log = EventLog(EPOCH, tmp_path, lambda: 0, newest=0)
@@ -195,7 +197,7 @@ def history(tmp_path: Path) -> Path:
     (6, [9, 10, 12]), (8, [9, 10, 12]), (9, [10, 12]), (11, [12]), (12, []),
 ])  # fmt: skip
 def test_what_is_older(history: Path, at: int, ats: list[int]) -> None:
-    """All above the place in their order, whatever the order of a file is, up to where memory begins."""
+    """All changes above the place come in their order, whatever the order of a file is, up to where memory begins."""
     assert read(EventLog(EPOCH, history, lambda: 99, newest=12), at) == (ats, 12)
     assert read(EventLog(EPOCH, history, lambda: 99, newest=10), at) == ([each for each in ats if each <= 10], 10)
 
@@ -267,7 +269,7 @@ def test_an_empty_history(tmp_path: Path) -> None:
 
 
 def test_bounds_of_a_segment(tmp_path: Path) -> None:
-    """Over all groups of rows, in whatever order they are."""
+    """The bounds are those of all groups of rows, in whatever order they are."""
     path = segment(tmp_path, 1, (50, 10, 90, 30, 70, 20), groups=2)
     assert (first_at(path), last_at(path), oldest(path), newest(path)) == (10, 90, DAY + 10, DAY + 90)
 
@@ -295,7 +297,7 @@ def test_bounds_of_a_group_without_statistics(tmp_path: Path) -> None:
 
 @given(st.lists(st.integers(0, 20), max_size=12), st.integers(0, 21))
 def test_a_search_by_halves(ends: list[int], wanted: int) -> None:
-    """The first that is not before; behind the last if all are."""
+    """The search finds the first file that is not before, or the end if all are."""
     files, ends = [Path(str(at)) for at in range(len(ends))], sorted(ends)
     found = first_from(files, lambda path: ends[int(path.name)] <= wanted)
     assert found == next((at for at, end in enumerate(ends) if end > wanted), len(ends))
@@ -305,7 +307,7 @@ def test_a_search_by_halves(ends: list[int], wanted: int) -> None:
 
 
 def test_the_newest_segments_are_read(history: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Back to the first that has something at the place or before it; so many, and no more."""
+    """Segments are read back to the first that has something at the place or before it, and only a bounded number."""
     for at, ats in ((0, [2, 3, 4, 5, 6, 9, 10, 12]), (5, [6, 9, 10, 12]), (12, []), (99, [])):
         assert [each.at for each in changes_since(history, at)] == ats
         assert [each.at for each in since(history, at)] == ats
@@ -354,5 +356,5 @@ def test_a_result_as_a_segment_will_have_it(started: float | None, took: float |
 
 @pytest.mark.parametrize(("moment", "rounded"), [(1.0000004, 1.0), (1.0000006, 1.000001), (0.0, 0.0), (2.5, 2.5)])
 def test_microseconds(moment: float, rounded: float) -> None:
-    """To the nearest."""
+    """A moment is rounded to the nearest microsecond."""
     assert to_microsecond(moment) == rounded

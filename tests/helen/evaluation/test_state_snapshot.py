@@ -26,7 +26,7 @@ NOW = 1_800_000_000.0
 
 
 def a_timeline() -> Timeline:
-    """With something of everything that is saved."""
+    """Return a timeline with something of everything that is saved."""
     made = Timeline()
     run(made.change("helen_start", NOW, None, None, {"states": 7, "boot": {"id": "b1", "began": 5.0}}))
     rules = AgentRules({"role": "web"}, {"disk": Rule(attempts=2, stale=60.0)}, Rule(away=30.0))
@@ -47,7 +47,7 @@ def a_timeline() -> Timeline:
 
 
 def test_everything_comes_back(tmp_path: Path) -> None:
-    """Through the file, and through the copy that a thread saves."""
+    """A timeline comes back whole through the file, and through the copy that a thread saves."""
     given = a_timeline()
     save(tmp_path, 41, copy_of(given))
     found = load(tmp_path)
@@ -64,7 +64,7 @@ def test_everything_comes_back(tmp_path: Path) -> None:
 
 
 def test_a_copy_is_not_changed_with_what_it_was_made_of() -> None:
-    """Its tables are its own."""
+    """A copy has tables of its own, so it stays when the timeline changes."""
     given = a_timeline()
     copy, before = copy_of(given), header_of(a_timeline())
     run(given.forget("a"))
@@ -87,7 +87,7 @@ def test_an_empty_timeline(tmp_path: Path) -> None:
 
 
 def test_a_file_of_an_older_version_of_the_format(tmp_path: Path) -> None:
-    """It lacks what came later: each has its usual value."""
+    """A file of an older format lacks later fields, and each of them has its usual value."""
     header = header_of(a_timeline())
     for name in ("ended", "newest", "retired", "most_states", "left_out", "trial", "boot", "lag", "settles"):
         header.pop(name)
@@ -125,7 +125,7 @@ def test_the_place_of_a_file(packed: bytes, at: int | None) -> None:
     (GOOD, "can't be read"), (packed(b""), "is of another version"), (b"", "is of another version"),
 ])  # fmt: skip
 def test_a_file_that_cannot_be_used(tmp_path: Path, content: bytes, why: str) -> None:
-    """It costs time, not states, and the sentence says so."""
+    """A file that cannot be used costs time and no states, and the sentence tells that."""
     (tmp_path / NAME).write_bytes(content)
     with pytest.raises(StatesUnreadable, match=f"{why}.*states are made again from the journal"):
         load(tmp_path)

@@ -18,7 +18,7 @@ def ruled(at: float, **rules: Rule) -> HistoryRecord:
 
 
 def test_each_field_of_a_rule() -> None:
-    """At first, and as a change of it."""
+    """Each field of a rule is told at first, and as a change of it."""
     other = Rule(5, 2, 1.0, 60.0, 40.0, 20.0, ("a/b",), 30.0, True, 2, 2, ("p", "q"))
     lines = [line["text"] for line in what_changed("nas", "c", [ruled(1.0, c=other), ruled(2.0, c=Rule())], [])]
     assert lines[0] == (
@@ -33,7 +33,7 @@ def test_each_field_of_a_rule() -> None:
 
 
 def test_what_is_expected_no_more() -> None:
-    """As what was scheduled, in its own words."""
+    """A check that is expected no more is told in the words for expected checks, not for scheduled ones."""
     passive = Rule(passive=True)
     found = what_changed("nas", "c", [ruled(1.0), ruled(2.0, c=passive), ruled(3.0)], [])
     assert [line["text"] for line in found] == [

@@ -1,4 +1,4 @@
-"""`helen explain`: answers from records, for now and for the past; and the history that they are read from."""
+"""Tests `helen explain`: answers from records, for now and for the past; and the history that they are read from."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def texts(found: dict[str, Any], question: str) -> list[str]:
 
 
 def test_a_problem_that_a_downtime_holds_back() -> None:
-    """The chain of decisions since the last message, and what holds it back now."""
+    """The answer has the chain of decisions since the last message, and what holds the problem back now."""
     opened = "downtime id=d until=900 author=eva comment=disks"
     play, past = story((0, "ok"), (5, opened), (10, "critical"), (20, "critical"))
     metric = Metric("used", 93.1, "%", labels={"path": "/"}, warn="80", crit="90")
@@ -78,7 +78,7 @@ def test_a_problem_that_a_downtime_holds_back() -> None:
 
 
 def test_what_else_broke_and_what_changed() -> None:
-    """The parent, named as such (that it began well is no news); the link; another code."""
+    """The answer names the parent as such, the link and another code; that the parent began well is no news."""
     _, past = story((0, "a/p ok"), (1, "ok"), (60, "a/p critical"), (61, "critical"), (62, "critical"))
     past.append(HistoryRecord(90, 50.0, "link", None, None, document='{"agent": "a", "event": "up"}'))
     results = [
@@ -148,7 +148,7 @@ def test_what_repeats_is_counted() -> None:
 
 
 def test_windows_are_told_where_they_cover() -> None:
-    """They are told in words, not as JSON; those of others are left out."""
+    """Windows are told in words, not as JSON; those of others are left out."""
     window = {
         "action": "add",
         "id": "d",
@@ -201,7 +201,7 @@ def test_pushes_are_told_where_they_were_tried() -> None:
 
 
 def test_the_past_is_told_as_it_was() -> None:
-    """Records after the moment are left out."""
+    """An answer about the past leaves out records after the moment."""
     _, past = story((0, "ok"), (60, "critical"), (70, "critical"), (500, "ok"))
     found = explain(Facts("a", "c", 65.0, None, RULE, changes=past))
     assert (found["state"]["status"], found["state"]["kind"]) == ("critical", "soft")

@@ -1,4 +1,4 @@
-"""Why a check did not run at 03:00: the gaps between its runs, and what the records of that time say of them."""
+"""Tests why a check did not run at 03:00: the gaps between its runs, and what the records of that time say of them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from helen.states.model import Rule
     ],
 )
 def test_where_runs_are_missing(times: list[float], every: float, until: float, found: list[Missed]) -> None:
-    """Between two of them, or after the last one; a run that is late is not missing (J10)."""
+    """A run is missing between two others or after the last one; a run that is late is not missing (J10)."""
     assert missed_runs(times, every, until) == found
 
 
@@ -56,7 +56,7 @@ NOTHING = "the agent ran nothing in that time: it was stopped, stalled or asleep
 
 @pytest.mark.parametrize("at", [100.0, 150.0, 210.0, 500.0])
 def test_an_agent_that_was_stalled(at: float) -> None:
-    """Whether the question is about a moment in the gap, at its edge or after it (J10)."""
+    """The gap is told for a moment inside it, at its edge or after it, with the end of the connection (J10)."""
     down, up = a_change(140.0, "link", event="down"), a_change(201.0, "link", event="up")
     assert answer(at, EARLY + LATE) == [f"9 runs did not happen from here on, in 100 s: {NOTHING}"]
     assert answer(at, EARLY + LATE, down, up)[0].endswith(f"{NOTHING}; its connection ended in that time")
@@ -66,7 +66,9 @@ EVER = a_change(1.0, "rule", labels={}, checks={"c": {}}, link={})
 
 
 def test_other_reasons() -> None:
-    """Not scheduled, dropped, left out, Helen's own stop: as far as there are records (J10)."""
+    """A gap is told with its other reasons: not scheduled, dropped, left out, Helen's own stop, as far as recorded
+    (J10).
+    """
     off, on = (
         a_change(105.0, "rule", labels={}, checks={}, link={}),
         a_change(195.0, "rule", labels={}, checks={"c": {}}, link={}),
@@ -82,7 +84,7 @@ def test_other_reasons() -> None:
 
 
 def test_results_that_waited_are_no_gap() -> None:
-    """An agent that was away has run all the same (J10)."""
+    """An agent that was away has run all the same, so its late results are no gap (J10)."""
     waited = [a_result(float(at), late=200.0 - at) for at in range(110, 200, 10)]
     assert answer(150.0, EARLY + waited + LATE, a_change(105.0, "link", event="down")) == []
 

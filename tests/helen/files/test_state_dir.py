@@ -1,4 +1,4 @@
-"""helen.files.state_dir: private files."""
+"""Tests helen.files.state_dir: private files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_what_only_the_owner_reads(tmp_path: Path, mode: int) -> None:
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o601, 0o666, 0o610])
 def test_what_others_can_touch(tmp_path: Path, mode: int) -> None:
-    """It is refused with the command that mends it."""
+    """A file that others can touch is refused with the command that mends it."""
     path = tmp_path / "key"
     path.write_bytes(b"secret")
     path.chmod(mode)
@@ -29,7 +29,7 @@ def test_what_others_can_touch(tmp_path: Path, mode: int) -> None:
 
 
 def test_a_private_link_to_a_public_file(tmp_path: Path) -> None:
-    """The file that is read counts."""
+    """A link is refused by the mode of the file that is read."""
     (tmp_path / "key").write_bytes(b"secret")
     (tmp_path / "key").chmod(0o644)
     (tmp_path / "link").symlink_to("key")

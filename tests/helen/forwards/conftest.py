@@ -1,4 +1,4 @@
-"""Fixtures of the tests of forwards; what they are made of is in forward_stage.py."""
+"""Makes fixtures of the tests of forwards from the parts in forward_stage.py."""
 
 from __future__ import annotations
 

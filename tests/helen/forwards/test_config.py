@@ -1,4 +1,4 @@
-"""The text of forwards.toml: what it may say, every fault at once, and nothing of a secret in what is shown."""
+"""Tests the text of forwards.toml: what it may say, every fault at once, and nothing of a secret in what is shown."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def of(*figures: Figure, agent: str = "web-1", check: str = "disk") -> Measured:
 
 
 def read_series(raw: bytes) -> list[tuple[dict[str, str], list[tuple[int, float]]]]:
-    """The series of a WriteRequest: labels in their order, samples in theirs."""
+    """Return the series of a WriteRequest: labels in their order, samples in theirs."""
     found = []
     for number, series in pb.fields(bytes(snappy.decompress_raw(raw))):
         assert number == 1 and isinstance(series, bytes)
@@ -63,7 +63,7 @@ def read_series(raw: bytes) -> list[tuple[dict[str, str], list[tuple[int, float]
 
 
 def test_remote_write_groups_samples() -> None:
-    """By series, in the order of their times; labels in the order of their names, without empty ones."""
+    """Samples are grouped by series in the order of their times; labels are sorted by name, without empty ones."""
     body = remote_write.write([measured(2, 2.0), measured(1, 1.0), measured(3, 3.0, "db-1")], LABELS, ONLY_METRICS, "")
     assert body is not None and body.count == 3
     assert read_series(body.content) == [
@@ -118,7 +118,7 @@ def attributes(given: Any) -> dict[str, str]:
 
 
 def test_otlp_metrics() -> None:
-    """A resource for each agent; gauges and counters; units in UCUM; nanoseconds."""
+    """A body has a resource for each agent, gauges and counters, units in UCUM, and nanoseconds."""
     counter = Figure("in", 7.0, "c", "counter", {"if": "eth0"})
     body = otlp.write_metrics([measured(1, 1.5), of(counter, agent="db-1", check="net")], LABELS, ONLY_METRICS, "h.")
     assert body is not None and body.count == 2
@@ -218,7 +218,7 @@ def test_what_is_no_message(data: bytes, why: str) -> None:
 
 
 def read_line(line: str) -> tuple[str, dict[str, str], dict[str, str], int]:
-    """Measurement, tags, fields and nanoseconds, as InfluxDB's documentation reads a line."""
+    """Return measurement, tags, fields and nanoseconds, as InfluxDB's documentation reads a line."""
     head, fields, when = re.fullmatch(r"((?:[^ \\]|\\.|\\(?=,))+) (.*) (-?[0-9]+)", line).groups()  # type: ignore[union-attr]
     parts = [_plain(part) for part in re.split(r"(?<!\\),", head)]
     tags = dict(_pair(part) for part in re.split(r"(?<!\\),", head)[1:])
@@ -257,7 +257,7 @@ def test_influx_lines() -> None:
 @settings(max_examples=50)
 @given(TEXT.filter(bool), TEXT.filter(bool), TEXT.filter(bool))
 def test_influx_survives_any_text(check: str, name: str, value: str) -> None:
-    """One line each, with the names that were given, but for control characters and a backslash at the end."""
+    """Any text is one line with the given names, but for control characters and a backslash at the end."""
     lines = influx_lines(of(Figure(name, 1.0, "", "gauge", {"t" + name: value}), check=check), sends=ONLY_METRICS)
     assert len(lines) == 1 and not re.search(r"[\x00-\x1f\x7f]", lines[0])
 
@@ -289,7 +289,7 @@ def test_a_backslash_at_the_end_hides_nothing() -> None:
 
 
 def test_graphite_paths() -> None:
-    """agent, check, metric and values of labels; nothing that a path can't hold; whole seconds."""
+    """A path has agent, check, metric and values of labels, nothing that a path can't hold, and whole seconds."""
     figure = Figure("in.use", 2.0, "", "gauge", {"b": "/var/log", "a": "x y"})
     body = graphite.write([of(figure, agent="web.1")], {}, BOTH, "helen.", "path")
     assert content(body).decode().splitlines() == [

@@ -1,4 +1,4 @@
-"""Forwards from their file to a receiver: where they begin, what a receiver's answers lead to, kills, and changes."""
+"""Tests forwards from their file to a receiver: where they begin, what answers lead to, kills, and changes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def influx(receiver: Receiver, more: str = "", name: str = "lake") -> str:
 
 
 def values(receiver: Receiver) -> list[float]:
-    """The values that were taken, in their order."""
+    """Return the values that were taken, in their order."""
     return [float(found[1]) for line in receiver.lines() if (found := VALUE.search(line))]
 
 
@@ -59,7 +59,7 @@ def test_it_begins_with_the_oldest(stage: Stage, receiver: Receiver) -> None:
 
 
 def test_what_is_chosen(stage: Stage, receiver: Receiver) -> None:
-    """By agents, their labels, and checks; metrics without states."""
+    """A forward sends what its agents, labels and checks choose, and metrics without states if it says so."""
     stage.start(influx(receiver, 'on = ["role=db", "nas"]\nchecks = ["disk*"]\nsend = "metrics"\n'))
     for agent in ("web-1", "db-1", "nas"):
         for check in ("disk", "disk:2", "load"):
@@ -113,7 +113,7 @@ def _few(so_far: list[int], most: int) -> Any:
 
 
 def test_it_is_away_for_a_day(stage: Stage, receiver: Receiver) -> None:
-    """It is behind, which is told; once it is back it gets all, and the trouble ends."""
+    """The lag is told while the receiver is away; once it is back it gets all, and the trouble ends."""
     receiver.reply = lambda request: (503, {}, b"no room")
     stage.start(influx(receiver))
     for _ in range(6):
@@ -204,7 +204,9 @@ def test_many_refusals_cost_no_other_agent(stages: Callable[..., Stage], receive
 
 
 def test_a_receiver_that_refuses_everything(stages: Callable[..., Stage], receiver: Receiver) -> None:
-    """It may be the settings: nothing is set aside, it is not asked once for each record, and all arrives later."""
+    """Nothing is set aside, since it may be the settings; the receiver is not asked for each record, and all arrives
+    later.
+    """
     stage = stages(results_per_segment=400, segment_seconds=60.0)
     receiver.reply = lambda request: (400, {}, b"Client sent an HTTP request to an HTTPS server.")
     stage.start(influx(receiver))
@@ -286,7 +288,7 @@ def test_times_that_cannot_be_true(stage: Stage, receiver: Receiver, kind: str) 
 def test_a_record_that_cannot_be_written(
     stage: Stage, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # fmt: skip
-    """It is counted and left; those beside it are sent."""
+    """Such a record is counted and left; those beside it are sent."""
     stage.start(influx(receiver))
     (signal,) = stage.forward("lake").forward.signals
 
@@ -371,7 +373,7 @@ def test_a_lost_segment_is_news_for_an_hour(stage: Stage, receiver: Receiver) ->
 
 
 def test_errors_have_no_secret(stage: Stage, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither parts of the URL, nor words of a header, nor where a redirect leads to."""
+    """An error shows neither parts of the URL, nor words of a header, nor where a redirect leads to."""
     monkeypatch.setenv("FORWARD_TEST_URL", f"{receiver.url}/in/k3yk3yk3y?pass=swordfish")
     monkeypatch.setenv("FORWARD_TEST_WORDS", "Token qwertz-99")
     receiver.reply = lambda request: (302, {"location": f"https://lake.example:8{request.path}&x=other-secret"}, b"")
@@ -427,7 +429,7 @@ def test_how_long_a_receiver_may_ask_for(stage: Stage, receiver: Receiver, monke
 
 
 def test_a_receiver_that_says_nothing(stage: Stage, receiver: Receiver) -> None:
-    """It has its time, then the same is sent again."""
+    """A silent receiver has its time, then the same records are sent again."""
     silent = [True]
     receiver.reply = lambda request: None if silent else (204, {}, b"")
     stage.start(influx(receiver, 'timeout = "1s"\n'))
@@ -443,7 +445,7 @@ def test_a_receiver_that_says_nothing(stage: Stage, receiver: Receiver) -> None:
 
 
 def test_otlp_sends_metrics_and_logs(stage: Stage, receiver: Receiver) -> None:
-    """Each to its own path; what a receiver says it has left out is counted as refused."""
+    """A signal goes to its own path; records that a receiver says it has left out are counted as refused."""
     partial = ExportMetricsPartialSuccess(rejected_data_points=2, error_message="too old")
     said = ExportMetricsServiceResponse(partial_success=partial).SerializeToString()
     receiver.reply = lambda request: (200, {}, said if request.path.endswith("metrics") and first else b"")
@@ -559,7 +561,7 @@ def test_a_forward_is_not_forgotten_for_a_fault(stage: Stage, receiver: Receiver
 
 
 def test_a_fault_of_ours_loses_nothing(stage: Stage, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A step that fails by an error nobody expected is read and sent again."""
+    """A delivery that fails by an error nobody expected is read and sent again."""
     monkeypatch.setattr("helen.forwards.forwarder.AGAIN_SECONDS", 0.01)
     stage.start(influx(receiver))
     held, left = stage.forward("lake")._delivery.deliver, [2]

@@ -25,7 +25,7 @@ START = 1_800_000_000
 
 
 class Prometheus:
-    """One server on a port that stays the same over a restart."""
+    """Runs one server on a port that stays the same over a restart."""
 
     def __init__(self, folder: Path, config: str = CONFIG) -> None:
         self.folder = folder
@@ -59,7 +59,7 @@ class Prometheus:
             self.process = None
 
     def samples(self, query: str, at: float) -> list[tuple[dict[str, str], list[tuple[float, float]]]]:
-        """Each series of a range selector with its samples."""
+        """Return each series of a range selector with its samples."""
         asked = urllib.parse.urlencode({"query": query, "time": at})
         with urllib.request.urlopen(f"{self.url}/api/v1/query?{asked}", timeout=10.0) as answer:
             found: list[Any] = json.loads(answer.read())["data"]["result"]
@@ -166,7 +166,7 @@ def test_a_sample_that_is_older_than_its_window(stage: Stage, prometheus: Promet
 
 
 def test_it_does_not_take_remote_write(stage: Stage, prometheus: Prometheus) -> None:
-    """Without its flag it answers 404: that is about the settings, so everything waits until they are mended."""
+    """A server without its flag answers 404, which is about the settings, so everything waits until they are mended."""
     prometheus.end()
     prometheus.start()
     stage.start(settings(prometheus))

@@ -55,7 +55,7 @@ def run(helen: Running, *words: str) -> tuple[int, str]:
 
 
 def stored(folder: Path) -> set[int]:
-    """The times of all results of `pulse` in segments, in nanoseconds, as the forward writes them."""
+    """Return the times of all results of `pulse` in segments, in nanoseconds, as the forward writes them."""
     found = set()
     for path in sorted((folder / "state/history/segments").glob("seg-*.parquet")):
         for row in pq.read_table(path, columns=["started", "took_ms", "summary", "received"]).to_pylist():

@@ -1,4 +1,6 @@
-"""The walk through segments: order, places, what is left out, what is missing, and how much is in memory at once."""
+"""Tests the walk through segments: order, places, what is left out, what is missing, and how much is in
+memory at once.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ def all_of_it(agent: str, check: str) -> bool:
 
 
 def steps(stage: Stage, walk: SegmentWalk, wanted: Callable[[str, str], bool] = all_of_it) -> list[Step]:
-    """All steps to the end of what is sealed."""
+    """Return all steps to the end of what is sealed."""
     sealed, found = stage.journal.journal.sealed, []
     while not found or found[-1].place.at < sealed.at:
         found.append(walk.step(sealed, wanted))
@@ -85,7 +87,7 @@ def test_one_walk_sees_what_comes_later(stage: Stage) -> None:
 
 
 def test_what_is_left_out(stage: Stage) -> None:
-    """Results that somebody asked for, gaps, changes that are no transitions, and what is not wanted."""
+    """Results that somebody asked for, gaps, changes that are no transitions, and unwanted records are left out."""
     stage.results(1)
     stage.results(1, origin=Origin.ASKED)
     stage.results(1, check=GAP_CHECK_ID)
@@ -142,7 +144,7 @@ def test_a_step_is_bounded_by_bytes(stage: Stage) -> None:
 
 @pytest.mark.parametrize("error", [OSError(5, "Input/output error"), MemoryError(), pa.ArrowMemoryError("malloc")])
 def test_what_passes_loses_no_segment(stage: Stage, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
-    """A walk that is made anew reads the segment."""
+    """A passing error stops the walk, and one that is made anew reads the segment."""
     filled(stage)
     real, left = pyarrow.parquet.ParquetFile, [error]
 

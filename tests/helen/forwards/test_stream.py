@@ -1,4 +1,4 @@
-"""Plain connections: a body counts as sent when the receiver has read it to its end, and not before."""
+"""Tests plain connections: a body counts as sent when the receiver has read it to its end, and not before."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def sent(pump: Pump, port: int, content: bytes = b"a 1 2\n", timeout: float = 20
 
 
 def test_it_is_read_to_its_end(pump: Pump, lines: LineReceiver) -> None:
-    """Much more than a socket's buffer holds."""
+    """A body that is much larger than a socket's buffer is read to its end."""
     content = b"web.disk.used 1.5 1800000000\n" * 200_000
     assert sent(pump, lines.port, content) == "taken"
     assert lines.bodies == [content]

@@ -1,4 +1,4 @@
-"""Enrolment: what a token opens, how often, for whom; and what is refused, counted and written down."""
+"""Tests enrolment: what a token opens, how often, for whom; and what is refused, counted and written down."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ def new_key() -> ec.EllipticCurvePrivateKey:
 
 
 def test_a_token_names_the_ca(stage: Any) -> None:
-    """`<sha256 of the CA's DER, hexadecimal>.<secret of 43 letters or more>`, another one each time."""
+    """A token is `<sha256 of the CA's DER, hexadecimal>.<secret of 43 letters or more>`, with another
+    secret each time.
+    """
     tokens = {stage.token() for _ in range(20)}
     der = stage.authority.material.ca.public_bytes(serialization.Encoding.DER)
     assert {token.partition(".")[0] for token in tokens} == {hashlib.sha256(der).hexdigest()}
@@ -108,7 +110,7 @@ def test_a_token_that_opens_nothing(stage: Any, title: str) -> None:
     "ttl, after, good", [(60, 59.9, True), (60, 60, False), (3_600, 3_599, True), (3_600, 3_601, False)]
 )
 def test_a_token_lives_for_its_time(stage: Any, now: float, ttl: float, after: float, good: bool) -> None:
-    """Until its ttl is over and not a moment longer."""
+    """A token is good until its ttl is over and not a moment longer."""
     token = stage.token(ttl=ttl)
     try:
         stage.enrol("kit", token, now=now + after)
@@ -121,20 +123,20 @@ def test_a_token_lives_for_its_time(stage: Any, now: float, ttl: float, after: f
 
 @pytest.mark.parametrize("ttl", [0, -1, 30 * DAY + 1, float("nan"), float("inf")])
 def test_a_ttl_that_is_none(stage: Any, ttl: float) -> None:
-    """Refused with the limit."""
+    """A ttl beyond its limits is refused with the limit."""
     with pytest.raises(BadRequest, match="up to 30 days"):
         stage.token(ttl=ttl)
 
 
 def test_a_token_for_a_bad_name(stage: Any) -> None:
-    """It could never be used."""
+    """A token for a bad name is refused, as it could never be used."""
     with pytest.raises(BadRequest):
         stage.token("No Name")
 
 
 @pytest.mark.adversary(26)
 def test_a_bound_token(stage: Any) -> None:
-    """It opens its own name."""
+    """A token that is bound to a name enrols that name."""
     assert certificates.name_in(stage.enrol("web-1", stage.token("web-1")).certificate) == "web-1"
 
 
@@ -195,7 +197,7 @@ def test_an_open_token_takes_over_nobody(stage: Any, now: float) -> None:
 
 
 def test_names_that_others_speak_under_need_a_token_of_their_own(stage: Any) -> None:
-    """Reserved ones, and those that report from outside; a token that was made for the name is good (F39)."""
+    """Reserved names and hosts that report from outside need a token that was made for the name (F39)."""
     stage.authority.enrolment.reserved = lambda name: why_reserved(name) or ("from outside" if name == "bk" else "")
     for name in ("pings", "helen", "equus", "admin", "bk"):
         with pytest.raises(NotEnrolled, match=f"{name} is (reserved|from outside): make a token for it"):
@@ -225,7 +227,7 @@ def test_a_refusal_uses_up_no_token(stage: Any) -> None:
 
 
 def test_a_key_that_is_known(stage: Any) -> None:
-    """One key, one certificate: nobody enrols with a key that another agent, or the same one, enrolled with."""
+    """Nobody enrols with a key that another agent, or the same one, enrolled with: one key has one certificate."""
     agent = stage.enrol("web-1")
     for name in ("web-2", "web-1"):
         with pytest.raises(NotEnrolled, match="each one needs a new key"):
@@ -283,7 +285,7 @@ def test_the_audit_is_not_flooded(stage: Any, now: float) -> None:
 
 
 def test_what_the_audit_says(stage: Any) -> None:
-    """Token, enrolment and their serials, in order."""
+    """The audit has token, enrolment and their serials, in order."""
     token = stage.token("web-1", by="ann")
     agent = stage.enrol("web-1", token)
     shown, serial = token[65:77], f"{agent.certificate.serial_number:x}"
@@ -329,12 +331,12 @@ def test_requests_that_cannot(blob: bytes) -> None:
 
 
 def test_a_request_shows_no_token() -> None:
-    """Its repr goes into logs."""
+    """The repr of a request, which goes into logs, has no token."""
     assert "secret" not in repr(EnrolRequest("c", "secret"))
 
 
 def test_the_answer() -> None:
-    """The four fields of the protocol."""
+    """The answer has the four fields of the protocol."""
     assert json.loads(Enrolled("c", "a", 5).blob("k")) == {
         "certificate": "c",
         "ca": "a",

@@ -1,4 +1,4 @@
-"""Labels that operators give: by token, by command, for how long they stay, and which can't be given."""
+"""Tests labels that operators give: by token, by command, for how long they stay, and which can't be given."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROLE = {"role": "web", "env": "prod"}
 
 
 def test_a_token_gives_labels(stage: Any) -> None:
-    """They are in force before the agent has its certificate, and in the audit of the token (F45)."""
+    """A token's labels are in force before the agent has its certificate, and are in the audit of the token (F45)."""
     told: list[str] = []
     stage.authority.given.on_changed(told.append)
     stage.enrol("web-1", stage.token(labels=ROLE))
@@ -28,7 +28,9 @@ def test_a_token_gives_labels(stage: Any) -> None:
 
 
 def test_a_token_without_labels_leaves_those_that_the_name_has(stage: Any, now: float) -> None:
-    """As one of `helen renewals --tokens`; one with labels replaces all of them, and a renewal changes nothing."""
+    """A token without labels changes none, like one of `helen renewals --tokens`; one with labels
+    replaces all of them.
+    """
     held = stage.enrol("web-1", stage.token("web-1", labels=ROLE))
     stage.renew(held, "web-1", now=now + DAY)
     assert stage.authority.given.of("web-1") == ROLE
@@ -54,7 +56,7 @@ def test_labels_stay_through_restart_and_revocation(stages: Callable[..., Any], 
 
 
 def test_a_refused_token_gives_nothing(stage: Any) -> None:
-    """The wrong name, or a second use."""
+    """A token gives no labels to a wrong name, or at a second use."""
     token = stage.token("web-1", labels=ROLE)
     with pytest.raises(NotEnrolled):
         stage.enrol("web-2", token)
@@ -94,7 +96,9 @@ def test_labels_that_cannot_be_given(stage: Any, labels: dict[str, str], words: 
 
 
 def test_of_two_helens_the_newer_word_counts(stages: Callable[..., Any], now: float) -> None:
-    """In whichever order it is heard, also when both are of one moment; what was forgotten makes no agent."""
+    """The newer word counts in whichever order it is heard, also of one moment; labels of a forgotten name make no
+    agent.
+    """
     one, other = Given({"role": "web"}, now), Given({"role": "db"}, now)
     assert one.is_newer(other) and not other.is_newer(one) and one.is_newer(None)
     for order in ([one, other], [other, one]):
@@ -108,5 +112,5 @@ def test_of_two_helens_the_newer_word_counts(stages: Callable[..., Any], now: fl
 
 
 def test_a_change_drops_before_it_puts() -> None:
-    """So that one command can do both to several labels."""
+    """A change drops labels before it puts others, so that one command can do both."""
     assert changed({"a": "1", "b": "2"}, {"c": "3"}, ["a", "x"]) == {"b": "2", "c": "3"}

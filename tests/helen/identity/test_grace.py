@@ -1,4 +1,4 @@
-"""Agents that were away for weeks: the grace for a certificate that is out of its time, with proof of its key."""
+"""Tests agents that were away for weeks: the grace for a certificate that is out of its time, with proof of its key."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LIFE = 7 * DAY
 
 
 def identified(stage: Any, agent: Any, now: float) -> str:
-    """The name, or why there is none."""
+    """Return the name, or why there is none."""
     try:
         return str(stage.authority.identify(agent.certificate, now).name)
     except NotEnrolled as refusal:
@@ -45,7 +45,9 @@ def client_of(stage: Any, certificate: x509.Certificate, key: Any) -> ClientTLS:
 
 
 def meet(stage: Any, client: ClientTLS, now: float) -> Talk:
-    """A connection to a Helen whose clock says `now`, as far as the handshake goes. OpenSSL's clock is the real one."""
+    """Open a connection to a Helen whose clock says `now`, as far as the handshake goes. OpenSSL's clock is the real
+    one.
+    """
     authority = stage.authority
     return talk(ServerTLS(authority.material, lambda shown: authority.is_excused(shown, now)), client)
 
@@ -55,7 +57,7 @@ def meet(stage: Any, client: ClientTLS, now: float) -> Talk:
 
 @pytest.mark.parametrize("away", [0.0, 1.0, 3 * DAY, 29 * DAY, 89.99 * DAY])
 def test_an_expired_certificate_is_renewed_in_the_grace(stage: Any, now: float, away: float) -> None:
-    """It opens a connection that lasts for as long as a renewal needs; the new certificate is like any other."""
+    """An expired certificate opens a connection that lasts for a renewal; the new certificate is like any other."""
     old = stage.enrol("web-1")
     use(stage, old, now)
     back = now + LIFE + away
@@ -74,7 +76,7 @@ def test_an_expired_certificate_is_renewed_in_the_grace(stage: Any, now: float, 
 
 @pytest.mark.parametrize("grace", [0.0, 60.0, DAY, USUAL_GRACE, GRACE_MAX])
 def test_the_grace_is_the_operators(stage: Any, stages: Callable[..., Any], now: float, grace: float) -> None:
-    """Any length, or none; it outlives a restart, and what it didn't admit comes back once it is longer."""
+    """The grace may have any length, or none; it outlives a restart, and a longer one admits again."""
     old = stage.enrol("web-1")
     stage.wait(stage.authority.set_grace(grace, now, "ann"))
     assert stage.audit()[-1] == ("ann", "renewal-grace", "", f"{grace:.0f} s")
@@ -167,7 +169,7 @@ def test_a_revoked_agent_never_comes_back(
 
 
 def test_a_name_that_the_network_has_revoked(stage: Any, now: float) -> None:
-    """It came without the certificate, which had expired at the Helen that said so."""
+    """The network's revocation came without the certificate, and counts from its own moment on."""
     old = stage.enrol("web-1")
     identity = stage.authority.identify(old.certificate, now)
     stage.wait(stage.authority.learn([], {"web-1": now + LIFE + DAY}))
@@ -191,7 +193,9 @@ def test_one_that_an_operator_has_replaced(stage: Any, now: float, request_of: C
 
 
 def lying(own: Any, shown: Any) -> Any:
-    """A key that says it is another one, because the library shows no certificate with a key that doesn't fit."""
+    """Return a key that says it is another one, because the library shows no certificate with a key that
+    doesn't fit.
+    """
 
     def point(key: Any) -> bytes:
         return bytes(key.public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint))
@@ -215,7 +219,7 @@ def test_another_key_with_an_old_certificate(stage: Any, now: float, only: int) 
 
 
 def test_a_certificate_of_the_ca_that_was_never_given(stage: Any, now: float) -> None:
-    """Its signature is Helen's own, and its key is in no record."""
+    """A certificate with Helen's own signature, whose key is in no record, gets no handshake."""
     forged, key = leaf(stage.authority.material, now - 30 * DAY, now - 23 * DAY)
     stage.enrol("web-1", now=now - 30 * DAY)  # the name that it is for
     talking = meet(stage, client_of(stage, forged, key), now)
@@ -233,7 +237,7 @@ def test_another_name_with_a_known_key(stage: Any, now: float) -> None:
 
 @pytest.mark.parametrize("left", [-1.0, 0.0, 1.0])
 def test_an_expired_ca(stage: Any, now: float, left: float) -> None:
-    """Its certificates end with it: the grace is for those of a CA that is in its time."""
+    """A certificate ends with its CA: the grace is for certificates of a CA that is in its time."""
     ca, key = stage.authority.material.ca, stage.authority.material.ca_key
     builder = x509.CertificateBuilder(ca.issuer, ca.subject, ca.public_key(), 5)
     builder = builder.not_valid_before(certificates.moment(now - 300 * DAY))
@@ -327,7 +331,7 @@ def test_a_certificate_of_the_future_beyond_the_grace(stage: Any, now: float) ->
 
 
 def test_what_stands_in_the_list(stage: Any, now: float) -> None:
-    """The end of the newest certificate that counts, and until when it is renewed."""
+    """The list has the end of the newest certificate that counts, and until when it is renewed."""
     authority = stage.authority
     stage.enrol("web-1"), stage.enrol("web-2")
     use(stage, stage.renew(stage.enrol("web-3"), "web-3", now=now + DAY), now + DAY)

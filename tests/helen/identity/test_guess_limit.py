@@ -1,4 +1,4 @@
-"""helen.identity.guess_limit: both sides of each limit."""
+"""Tests helen.identity.guess_limit: both sides of each limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tokens of many uses: how often, for which names, as what; and what becomes of the names of ephemeral agents."""
+"""Tests tokens of many uses: how often, for which names, as what; and what becomes of the names of ephemeral agents."""
 
 from __future__ import annotations
 
@@ -19,14 +19,16 @@ ROLE = {"role": "web", "env": "prod"}
 
 
 def refusal(stage: Any, name: str, token: str, **more: Any) -> str:
-    """The reason for which a token gives a name no certificate."""
+    """Return the reason for which a token gives a name no certificate."""
     with pytest.raises(NotEnrolled) as refused:
         stage.enrol(name, token, **more)
     return str(refused.value.reason)
 
 
 def test_a_token_of_three_uses(stage: Any) -> None:
-    """It makes three agents with its labels, and no fourth; the audit says what it was made for, and each use."""
+    """A token of three uses makes three agents with its labels, and no fourth; the audit has its making
+    and each use.
+    """
     token = stage.token(uses=3, names="asg-*", labels=ROLE, ephemeral=DAY)
     for number in range(3):
         stage.enrol(f"asg-{number}", token)
@@ -80,7 +82,7 @@ def test_many_uses_give_no_name_of_another(stage: Any, now: float) -> None:
 
 
 def test_an_ephemeral_agent_comes_again_with_its_token(stage: Any) -> None:
-    """A container that is started anew has its old name and a new key; not while that name is connected."""
+    """A container that is started anew has its old name and a new key, but not while that name is connected."""
     token = stage.token(uses=3, ephemeral=DAY)
     stage.enrol("pod-0", token)
     stage.authority.enrolment.is_connected = lambda name: name == "pod-0"
@@ -92,7 +94,7 @@ def test_an_ephemeral_agent_comes_again_with_its_token(stage: Any) -> None:
 
 
 def test_an_ephemeral_agent_that_was_revoked_does_not(stage: Any, now: float) -> None:
-    """An agent that was shut out by an operator stays so."""
+    """An ephemeral agent that an operator shut out stays so."""
     token = stage.token(uses=3, ephemeral=DAY)
     stage.enrol("pod-0", token)
     stage.wait(stage.authority.revoke("pod-0", now))
@@ -115,7 +117,7 @@ def test_the_name_of_a_forgotten_ephemeral_agent_is_free(stages: Callable[..., A
 
 
 def test_a_token_of_its_own_makes_it_one_that_is_expected_back(stages: Callable[..., Any], now: float) -> None:
-    """And labels that are changed by an operator, or a restart, change nothing about that."""
+    """Only a token of the agent's own ends its being ephemeral; changed labels and a restart do not."""
     stage = stages()
     stage.enrol("pod-0", stage.token(ephemeral=DAY, labels=ROLE))
     stage.wait(stage.authority.given.change("pod-0", {"role": "db"}, (), now + 1, "anna"))
@@ -162,7 +164,7 @@ def test_no_id_looks_like_an_option(stage: Any, monkeypatch: pytest.MonkeyPatch)
      ({"name": "web-1", "names": "web-*"}, "a pattern of names beside it says nothing")],
 )  # fmt: skip
 def test_terms_that_cannot_be(stage: Any, terms: dict[str, Any], words: str) -> None:
-    """A sentence with the limit, and no token."""
+    """Terms that cannot be are refused with a sentence that has the limit, and no token is made."""
     with pytest.raises(BadRequest, match=words.replace("*", r"\*")):
         stage.token(**terms)
     assert stage.audit() == []

@@ -79,7 +79,7 @@ class Play:
         return self.authority.learn([EnrolledCertificate(key, name, 1.0, self.now + 9e5, revoked_at=revoked_at)])
 
     def identity(self, name: str, which: int) -> Any:
-        """One of the name's certificates that are in force."""
+        """Return the identity of one of the name's certificates that are in force."""
         keys = sorted(one.key_hash for one in self.authority.known if one.name == name)
         for key in keys[which:]:
             try:
@@ -94,7 +94,9 @@ class Play:
 @example(steps=[("enrol", "a", 0, True), ("revoke", "a", 0, False)])
 @given(steps=st.lists(STEPS, max_size=15))
 def test_memory_is_what_the_store_has(make_stage: Any, request_of: Callable[..., str], now: float, steps: Any) -> None:
-    """After any run of steps, waited for or not, both agree on who is enrolled, used, retired and revoked."""
+    """Memory and store agree on who is enrolled, used, retired and revoked after any run of steps,
+    waited for or not.
+    """
     with tempfile.TemporaryDirectory() as folder:
         stage = make_stage(Path(folder))
         try:

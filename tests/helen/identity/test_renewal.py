@@ -1,4 +1,4 @@
-"""Renewal, old certificates, revocation, other CAs, other Helens, and what a restart remembers."""
+"""Tests renewal, old certificates, revocation, other CAs, other Helens, and what a restart remembers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DAY = 86_400.0
 
 
 def identified(stage: Any, agent: Any, now: float) -> str:
-    """The name, or why there is none."""
+    """Return the name, or why there is none."""
     try:
         return str(stage.authority.identify(agent.certificate, now).name)
     except NotEnrolled as refusal:
@@ -38,7 +38,7 @@ def key_of(agent: Any) -> str:
 
 
 def test_renewal_needs_no_token(stage: Any, now: float) -> None:
-    """A new key, seven days from then, the same name."""
+    """A renewal with a new key gives the same name for seven days from then."""
     agent = stage.enrol("web-1")
     renewed = stage.renew(agent, "web-1", now=now + 5 * DAY)
     identity = stage.authority.identify(renewed.certificate, now + 11 * DAY)
@@ -48,7 +48,7 @@ def test_renewal_needs_no_token(stage: Any, now: float) -> None:
 
 @pytest.mark.adversary(25)
 def test_renewal_for_another_name(stage: Any) -> None:
-    """Refused and audited; whoever is taken over can lie about itself only."""
+    """A renewal for another name is refused and audited: an agent that is taken over can lie about itself only."""
     agent = stage.enrol("web-1")
     stage.enrol("web-2")
     with pytest.raises(NotEnrolled, match="web-1 may renew its own certificate only"):
@@ -93,7 +93,7 @@ def test_renewal_by_the_expired(stage: Any, request_of: Callable[..., str], now:
 
 
 def test_the_old_certificate_after_a_renewal(stage: Any, now: float) -> None:
-    """It stays good until the new one has been used, and GRACE longer; then it is nobody's."""
+    """The old certificate stays good until the new one has been used, and GRACE longer; then it is nobody's."""
     old = stage.enrol("web-1")
     new = stage.renew(old, "web-1", now=now + DAY)
     assert identified(stage, old, now + 6 * DAY) == "web-1"
@@ -126,7 +126,9 @@ def test_others_are_not_retired(stage: Any, now: float) -> None:
 
 @pytest.mark.adversary(24)
 def test_revocation(stage: Any, now: float) -> None:
-    """At once, before the disk has it: listeners hear the name and its keys, none of which opens anything."""
+    """A revocation counts at once, before the disk has it: listeners are told the name and its keys, and none opens
+    anything.
+    """
     heard: list[tuple[str, frozenset[str]]] = []
     stage.authority.on_revoked(lambda name, keys: heard.append((name, keys)))
     old, other = stage.enrol("web-1"), stage.enrol("web-2")
@@ -172,7 +174,9 @@ def test_revocation_while_the_disk_fails(stage: Any, now: float, monkeypatch: py
 
 
 def test_a_restart_remembers(stage: Any, stages: Callable[..., Any], now: float) -> None:
-    """It knows who is enrolled, revoked or retired, and the CA; an expired one that no grace admits says so."""
+    """A restart knows who is enrolled, revoked or retired, and the CA; an expired one that no grace
+    admits is told so.
+    """
     old, revoked, brief = stage.enrol("web-1"), stage.enrol("web-2"), stage.enrol("web-3", now=now - 6 * DAY)
     new = stage.renew(old, "web-1", now=now + 1)
     stage.authority.seen(stage.authority.identify(new.certificate, now + 2), now + 2)
@@ -197,7 +201,7 @@ def at_the_minute(certificate: x509.Certificate) -> str:
 
 
 def test_the_certificate_command(stage: Any, request_of: Callable[..., str], now: float) -> None:
-    """It needs no token, and brings back a name that was revoked."""
+    """The command needs no token, and brings back a name that was revoked."""
     stage.enrol("web-1")
     stage.wait(stage.authority.revoke("web-1", now))
     key = ec.generate_private_key(ec.SECP256R1())
@@ -334,7 +338,7 @@ def test_rotating_the_ca(stage: Any, foreign: Any, now: float) -> None:
 
 @pytest.fixture
 def foreign(tmp_path: Path, now: float) -> Any:
-    """The CA of an organisation."""
+    """Return the CA of an organisation."""
     return ca_files.prepare(tmp_path / "foreign", ["localhost"], now)
 
 
@@ -344,7 +348,7 @@ def signed_by(material: Any, name: str, now: float) -> Any:
 
 
 def test_importing_a_ca(stage: Any, foreign: Any, now: float) -> None:
-    """It is in the bundle and in what agents get; its certificates alone still open nothing."""
+    """An imported CA is in the bundle and in what agents get; its certificates alone still open nothing."""
     told: list[int] = []
     stage.authority.on_changed(lambda: told.append(len(stage.authority.material.bundle)))
     assert stage.wait(stage.authority.import_ca(certificates.pem(foreign.ca).encode(), now, by="ann")) is True
@@ -469,7 +473,7 @@ def test_a_forgotten_name_is_free_when_its_last_certificate_is_gone(stage: Any, 
 
 
 def test_other_names_for_helens_certificate(stage: Any, now: float) -> None:
-    """From the next look at the folder on; whoever holds the certificate of before is told to take the new one."""
+    """The new names count from the next look at the folder on, and listeners are told to take the new certificate."""
     told: list[bool] = []
     stage.authority.on_changed(lambda: told.append(True))
     stage.authority.answer_to(["mon.example"])

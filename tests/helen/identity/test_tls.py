@@ -1,5 +1,5 @@
-"""helen.identity.tls over real TLS in memory: who gets through the handshake, and what changes under live
-connections.
+"""Tests helen.identity.tls over real TLS in memory: who gets through the handshake, and changes under
+live connections.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ CONNECTIONS = int(os.environ.get("EQUUS_TLS_CONNECTIONS", "200"))
 @implementer(IOpenSSLClientConnectionCreator)
 @attrs.frozen
 class Resuming:
-    """A client that would go on where it was."""
+    """Is a client that would go on where it was."""
 
     client: ClientTLS
     session: Any
@@ -49,7 +49,7 @@ class Resuming:
 @implementer(IOpenSSLClientConnectionCreator)
 @attrs.frozen
 class Named:
-    """A client that asks for a name (SNI)."""
+    """Is a client that asks for a name (SNI)."""
 
     client: ClientTLS
     name: bytes
@@ -82,7 +82,7 @@ def test_an_agent_with_its_certificate(material: Material, now: float, version: 
 @pytest.mark.adversary(19)
 @pytest.mark.parametrize("version", [SSL.TLS1_2_VERSION, SSL.TLS1_3_VERSION])
 def test_an_agent_without_one(material: Material, version: int) -> None:
-    """It gets through, since enrolment starts so, and is nobody."""
+    """An agent without a certificate gets through, since enrolment starts so, and is nobody."""
     both = talk(ServerTLS(material), ClientTLS(material.bundle, only=version))
     assert both.echo()
     assert peer_certificate(both.server.transport) is None
@@ -91,7 +91,7 @@ def test_an_agent_without_one(material: Material, version: int) -> None:
 @pytest.mark.adversary(22)
 @pytest.mark.parametrize("version", [SSL.TLS1_VERSION, SSL.TLS1_1_VERSION])
 def test_old_tls(material: Material, version: int) -> None:
-    """No handshake, even if the ciphers would allow it."""
+    """An old version of TLS gets no handshake, even if the ciphers would allow it."""
     tls = ServerTLS(material)
     tls._context.set_cipher_list(b"ALL:@SECLEVEL=0")
     both = talk(tls, ClientTLS(material.bundle, only=version))
@@ -119,7 +119,7 @@ REFUSED = {
 @pytest.mark.parametrize("version", [SSL.TLS1_2_VERSION, SSL.TLS1_3_VERSION])
 @pytest.mark.parametrize("title", REFUSED)
 def test_a_certificate_of_ours_that_is_not_good(material: Material, now: float, title: str, version: int) -> None:
-    """An alert, no word of the protocol, and a count of its own."""
+    """Such a certificate gets an alert, no word of the protocol, and a count of its own."""
     since, until, usage, reason = REFUSED[title]
     shown = leaf(material, now + since, now + until, usage)
     tls = ServerTLS(material)
@@ -146,7 +146,7 @@ def test_a_foreign_ca(material: Material, tmp_path: Path, now: float, version: i
 
 @pytest.mark.adversary(20)
 def test_a_twin_of_the_ca(material: Material, now: float) -> None:
-    """A CA that calls itself as ours does, with another key."""
+    """A CA that calls itself as ours does, with another key, opens nothing."""
     twin_key = ec.generate_private_key(ec.SECP256R1())
     twin = certificates.new_ca(twin_key, now)
     builder = x509.CertificateBuilder(material.ca.subject, material.ca.subject, twin_key.public_key(), 9)
@@ -228,7 +228,7 @@ def test_two_cas_at_once(material: Material, tmp_path: Path, now: float) -> None
 
 
 def ca_of_an_organisation(now: float) -> tuple[x509.Certificate, Material, Any]:
-    """A root, and the subordinate CA that signs agents as a Material of its own."""
+    """Return a root, and the subordinate CA that signs agents as a Material of its own."""
     root_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
     root = signed_ca("Root", "Root", root_key, root_key, 1, now)
     subordinate = signed_ca("Agents", "Root", key, root_key, 0, now)

@@ -1,4 +1,4 @@
-"""`helen import`: what it writes where, what it says, and how it refuses."""
+"""Tests `helen import`: what it writes where, what it says, and how it refuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Icinga's API: Debian's sample configuration, as Icinga 2.13 answered, arguments, and answers that are none."""
+"""Tests Icinga's API: Debian's sample configuration, as Icinga 2.13 answered, arguments, and answers that are none."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FUNCTION = {"type": "Function", "name": "<anonymous>", "arguments": []}
 
 
 def of_command(command: dict[str, Any], variables: dict[str, Any] | None = None, **service: Any) -> Found:
-    """A host, a command, and a service of it."""
+    """Return what is found in a host, a command, and a service of it."""
     host = {"name": "db 1", "address": "192.0.2.9", "check_command": "none", "vars": {"site": "north", "n": 5.0}}
     about = {"host_name": "db 1", "check_command": "look", "check_interval": 30, "vars": variables, **service}
     objects = {
@@ -63,7 +63,7 @@ def test_debians_sample_runs_but_for_what_is_built_in() -> None:
 
 
 def test_arguments_as_icinga_builds_them() -> None:
-    """Order, keys that stand once or never, lists, separators, flags, texts with several macros, numbers."""
+    """Arguments have Icinga's order, keys that stand once or never, lists, separators, flags, macros and numbers."""
     last, first = {"value": "$n$", "order": 1}, {"value": "x", "order": -1, "skip_key": True}
     assert argv({"-b": "$site$", "-a": last, "z": first}) == ["x", "-b", "north", "-a", "5"]
     assert argv({"-p": {"value": "$l$"}}, {"l": ["a", "b"]}) == ["-p", "a", "-p", "b"]

@@ -1,4 +1,4 @@
-"""Uptime Kuma's database: each type of monitor, what has no counterpart, and files that are none."""
+"""Tests Uptime Kuma's database: each type of monitor, types without a counterpart, and files that are none."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_a_folder_of_many(tmp_path: Path) -> None:
 
 
 def test_the_policy_grants_what_is_looked_at(tmp_path: Path) -> None:
-    """An address alone, with its port; all networks only beside names; the socket of Docker."""
+    """The policy grants an address alone with its port, all networks only beside names, and the socket of Docker."""
     found = of(
         tmp_path,
         {"name": "a", "type": "port", "hostname": "10.0.0.1", "port": 22},

@@ -1,4 +1,6 @@
-"""objects.cache: Debian's sample configuration, as Nagios 4 itself wrote it, and files that are cut, odd or hostile."""
+"""Tests objects.cache: Debian's sample configuration, as Nagios 4 itself wrote it, and files that are cut, odd or
+hostile.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ def core_of(tmp_path: Path, text: str, users: str = "") -> Found:
 
 
 def service(line: str, check: str = "look", **settings: str) -> str:
-    """A host, a command of this line, and a service that runs it."""
+    """Return a host, a command of this line, and a service that runs it, as text of objects.cache."""
     more = "".join(f"\t{key}\t{value}\n" for key, value in settings.items())
     return (
         f"{HOST}define command {{\n\tcommand_name\tlook\n\tcommand_line\t{line}\n\t}}\n"
@@ -154,7 +156,7 @@ def test_an_agents_own_host_is_no_target(tmp_path: Path) -> None:
 
 
 def test_hosts_with_the_same_service_share_an_entry(tmp_path: Path) -> None:
-    """An address that no slot takes stands in a command line of its own."""
+    """Hosts share an entry, but an address that no slot takes stands in a command line of its own."""
     text = service("/bin/check $HOSTADDRESS$")
     other = text[text.index("define service") :].replace("web 1", "web 2")
     third = other.replace("web 2", "web 3")
@@ -187,7 +189,7 @@ def test_broken_files(tmp_path: Path, text: str, why: str) -> None:
 
 
 def test_by_its_main_file(tmp_path: Path) -> None:
-    """nagios.cfg names the cache, the file of resources and the unit of intervals."""
+    """The main file nagios.cfg names the cache, the file of resources and the unit of intervals."""
     (tmp_path / "objects.cache").write_text(service("$USER1$/check"))
     (tmp_path / "users").write_text("# comment\n$USER1$ = /opt\n")
     main = tmp_path / "nagios.cfg"

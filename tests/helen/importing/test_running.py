@@ -1,4 +1,4 @@
-"""Debian's sample configuration of Nagios 4, imported, applied to a real Helen, and run by a real agent."""
+"""Tests Debian's sample configuration of Nagios 4, imported, applied to a real Helen, and run by a real agent."""
 
 from __future__ import annotations
 

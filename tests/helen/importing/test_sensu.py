@@ -1,4 +1,4 @@
-"""`sensuctl dump`: wrapped JSON and YAML, tokens, subscriptions, proxies, and dumps that are none."""
+"""Tests `sensuctl dump`: wrapped JSON and YAML, tokens, subscriptions, proxies, and dumps that are none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values of other programs, as TOML: what is read from the text is what was written."""
+"""Tests values of other programs as TOML: a value that is read from the text is the one that was written."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def line(**changed: Any) -> str:
 
 
 def test_the_line_in_status() -> None:
-    """How far it is, how fast; whether it has ended, failed, or died."""
+    """The line tells how far the pipeline is, how fast, and whether it has ended, failed, or died."""
     pace = "4,440 results/s in a batch of 0.8 s"
     assert line() == f"history: 2 segments (12 s) behind; {pace}"
     assert line(behind=0, seconds=0.0) == f"history: all segments are in the lake; {pace}"
@@ -37,7 +37,7 @@ def test_the_line_in_status() -> None:
 
 
 def test_the_file_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before it is there the lake is where it usually is; afterwards where the file says."""
+    """The lake is in its usual folder before the file is there; afterwards it is where the file says."""
     monkeypatch.setattr(pipeline_status, "deferToThread", maybeDeferred)
     watch = PipelineWatch(tmp_path)
     watch.look()

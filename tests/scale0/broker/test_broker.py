@@ -1,4 +1,4 @@
-"""Transcripts of one broker under a fake clock: what is sent, what must come out, to the frame."""
+"""Tests transcripts of one broker under a fake clock: what is sent, and what must come out, to the frame."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ def test_a_body_that_is_empty_gets_a_frame_in_majordomo(stage):
 
 
 def test_a_full_worker_is_passed_over_and_comes_back(stage):
-    """EAGAIN marks it slow and tries the next, without count; any frame of its own ends that."""
+    """EAGAIN marks a worker slow, and the next one is tried, without a count; any frame of the worker's
+    own ends that.
+    """
     slow, other, client = stage.worker(b"slow", "tea"), stage.worker(b"other", "tea"), stage.client(b"c")
     stage.full.add(slow)
     stage.ask(client, "tea", b"1", id="1")
@@ -115,7 +117,7 @@ def test_each_cap_of_the_queue_is_429(monkeypatch, stage, limit, value):
 
 
 def test_a_client_that_keeps_its_old_configuration_is_refused_in_the_end(stage):
-    """FORCENEGOTIATE after three intervals, at most REFUSALS times, then 412."""
+    """Such a client is told FORCENEGOTIATE after three intervals, at most REFUSALS times, and is then disconnected."""
     worker = stage.worker(b"w", "tea")
     stage.run(stage.broker.configured(broker_config(), 8, stage.now, stage.wall))
     heard: list[str] = []
@@ -192,7 +194,7 @@ def test_a_worker_has_a_bounded_number_of_services(monkeypatch, stage):
 
 
 def keyed(stage: Stage, address: tuple[str, bytes], identity: str, key: str) -> list[str]:
-    """CHECKCONFIG under a CURVE key, and the commands that answer it."""
+    """Send CHECKCONFIG under a CURVE key, and return the commands that answer it."""
     named = {"identity": identity, "services": [], "config_type": "JSON"}
     frames = [b"SCALE0", b"\1", b"CHECKCONFIG", options.encode(named)]
     stage.hear(address, *frames, origin=Origin("10.0.0.1", key))
@@ -328,7 +330,7 @@ def test_a_large_answer_travels_in_the_body():
 
 
 class Peer:
-    """A peer broker on the peer port, played by hand."""
+    """Plays a peer broker on the peer port by hand."""
 
     def __init__(self, stage: Stage, identity: str = "b2") -> None:
         self.stage, self.address = stage, ("peer", identity.encode())

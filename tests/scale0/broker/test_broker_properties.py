@@ -80,7 +80,7 @@ class Network(RuleBasedStateMachine):
     @precondition(lambda self: self.jobs)
     @rule(data=st.data(), final=st.booleans(), intruder=st.sampled_from([*NAMES, None]))
     def reply(self, data: st.DataObject, final: bool, intruder: bytes | None) -> None:
-        """To any job ever handed out, also twice, late, or by somebody else."""
+        """Answer any job that was ever handed out, also twice, late, or as somebody else."""
         address, job = data.draw(st.sampled_from(self.jobs))
         if intruder is not None and data.draw(st.integers(0, 9)) == 0:
             address = ("backend", intruder)

@@ -1,4 +1,4 @@
-"""The configurations that a broker holds, verdict by verdict: its file's, and those that the network sent."""
+"""Tests the configurations that a broker holds, verdict by verdict: its file's, and those that the network sent."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SOURCE = ("tcp://127.0.0.1:9",)
 
 
 class Stage:
-    """Configurations of a file that a case writes."""
+    """Loads configurations of a file that a case writes."""
 
     def __init__(self, folder: Path) -> None:
         self.file = folder / "b1.json"

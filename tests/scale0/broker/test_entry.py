@@ -1,4 +1,4 @@
-"""Where events enter a broker: which faults count and what is logged, states and ports, and what comes too late."""
+"""Tests where events enter a broker: which faults count and what is logged, states and ports, and late messages."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_one_line_a_minute_about_one_peer(stage: Stage) -> None:
 
 
 def test_the_line_names_peer_and_fault(stage: Stage) -> None:
-    """By its address or key, and as "a peer" where it has neither."""
+    """The line names a peer by its address or key, and as "a peer" if it has neither."""
     stage.hear(CLIENT, b"nonsense", origin=AFAR)
     stage.hear(CLIENT, b"nonsense", origin=Origin("", ""))
     named, nameless = warnings(stage)
@@ -91,7 +91,7 @@ def test_the_line_names_peer_and_fault(stage: Stage) -> None:
 
 
 def test_peers_that_are_remembered_for_it_are_bounded(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The one whose line is the oldest is forgotten."""
+    """The broker forgets the peer whose line is the oldest when there are too many."""
     monkeypatch.setattr(broker_module, "LOGGED", 2)
     for number in (1, 2, 3):
         stage.hear(CLIENT, b"nonsense", origin=Origin(f"192.0.2.{number}", ""))
@@ -121,7 +121,7 @@ def test_a_banned_peer_is_dropped_and_counted(stage: Stage) -> None:
 def test_which_peer_passes_the_ban_of_its_address(
     stage: Stage, key: str, address: str, guessed: bool, expected: bool
 ) -> None:
-    """One of this machine without a key, unless the ban is for guessed passwords."""
+    """A peer of this machine without a key passes the ban, unless the ban is for guessed passwords."""
     if guessed:
         for _ in range(5):
             stage.broker.context.guesses.add(address, "wrong", stage.broker.context.now)
@@ -156,7 +156,7 @@ def opt_message(command: str, **options: Any) -> list[bytes]:
     ("left_in", "configured", "expected"), [("", "active", "active"), ("disabled", "active", "disabled")]
 )
 def test_the_first_state(left_in: str, configured: str, expected: str) -> None:
-    """It is the one that the broker was left in, else the configuration's."""
+    """A broker begins in the state that it was left in, else in that of the configuration."""
     stage = Stage(broker_config(state=configured), start=False)
     assert stage.broker.state == "joining"
     effects = stage.broker.start(stage.now, stage.wall, left_in)
@@ -176,7 +176,7 @@ def test_a_configuration_lets_a_joining_broker_begin() -> None:
 
 
 def test_a_reload_that_failed_leaves_everything() -> None:
-    """It is logged as an error, with the sentence."""
+    """A reload that failed is logged as an error with its sentence; configuration and version stay."""
     stage = Stage()
     before = stage.broker.config
     effects = stage.broker.reloaded(1, "line 3 is wrong", stage.now, stage.wall)
@@ -209,7 +209,7 @@ def test_which_port_takes_what(
 
 
 def test_with_one_port_the_frontend_takes_both(monkeypatch: pytest.MonkeyPatch) -> None:
-    """But the port of peers still neither."""
+    """The frontend takes clients and workers if there is one port; the port of peers takes neither."""
     stage = Stage(broker_config(frontend_port=5555, backend_port=5555))
     client, worker = [b"MDPC02", b"\1", b"tea", b"?"], [b"MDPW02", b"\1", b"tea"]
     assert heard_by_majordomo(stage, monkeypatch, ("frontend", b"w"), worker) == ["worker"]
@@ -245,7 +245,7 @@ def test_what_is_dropped_in_which_state(monkeypatch: pytest.MonkeyPatch, state: 
 
 
 def test_a_disabled_broker_has_no_links(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever its connections to peers do."""
+    """A disabled broker takes no notice of its connections to peers."""
     calls: list[tuple[str, str]] = []
     for name in ("link_up", "link_down"):
         monkeypatch.setattr(stage.broker._peer_links, name, lambda endpoint, name=name: calls.append((name, endpoint)))
@@ -258,7 +258,7 @@ def test_a_disabled_broker_has_no_links(stage: Stage, monkeypatch: pytest.Monkey
 
 
 def test_an_alarm_is_logged_and_shown(stage: Stage) -> None:
-    """Among those that management lists."""
+    """An alarm is logged, and shown among those that management lists."""
     assert stage.broker.alarm("the disk is full", stage.now, stage.wall) == [Log("error", "the disk is full")]
     assert list(stage.broker.context.alarms) == ["the disk is full"]
 
@@ -267,7 +267,7 @@ def test_an_alarm_is_logged_and_shown(stage: Stage) -> None:
 
 
 def test_a_message_that_nobody_waits_for(stage: Stage) -> None:
-    """Its loss is counted and nothing else."""
+    """The loss of such a message is counted, and nothing else happens."""
     lost = Send(("frontend", b"nobody"), [b"x"], b"")
     assert stage.broker.undelivered(lost, False, stage.now, stage.wall) == []
     assert stage.broker.undelivered(lost, True, stage.now, stage.wall) == []
@@ -276,7 +276,7 @@ def test_a_message_that_nobody_waits_for(stage: Stage) -> None:
 
 
 def test_a_client_whose_pipe_is_full_stays(stage: Stage) -> None:
-    """Only one that has gone loses its session."""
+    """A full pipe loses no session; a client that has gone loses its own."""
     client = stage.client(b"c")
     stage.broker.undelivered(Send(client, [b"x"], b""), False, stage.now, stage.wall)
     assert client in stage.broker.sessions.all
@@ -298,7 +298,7 @@ def test_a_timer_of_a_session_that_is_gone(stage: Stage, kind: str) -> None:
 
 
 def test_a_forced_configuration_is_told_in_the_peers_dialect(stage: Stage) -> None:
-    """At the time of its timer, with the reason."""
+    """The command FORCENEGOTIATE is sent at the time of its timer, with the reason."""
     client = stage.client(b"c")
     stage.broker.context.at(("force", client, "it was reloaded"), stage.now)
     stage.run(stage.broker.tick(stage.now, stage.wall))
@@ -308,7 +308,7 @@ def test_a_forced_configuration_is_told_in_the_peers_dialect(stage: Stage) -> No
 
 @pytest.mark.parametrize(("proven", "asked"), [(False, 1), (True, 0)])
 def test_management_from_within_this_process(stage: Stage, proven: bool, asked: int) -> None:
-    """Its answer goes to the ticket; the password is checked unless it was right a while ago."""
+    """The answer goes to the ticket of the request; the password is checked unless it was right a while ago."""
     request = opt.ManagementReq("op", "secret", "services")
     verified: list[str] = []
     stage.broker.management.verified = watched(stage.broker.management.verified, verified)  # type: ignore[method-assign]

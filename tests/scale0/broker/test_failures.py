@@ -1,4 +1,4 @@
-"""Failures and bans, second by second: both sides of each limit, and what management is shown."""
+"""Tests failures and bans, second by second: both sides of each limit, and what management is shown."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from scale0.broker.failures import Failures
 
 
 def failing(*times: float, name: str = "n") -> tuple[Failures, list[bool]]:
-    """The failures of one name at these times, and which of them banned it."""
+    """Return the failures of one name at these times, and which of them banned it."""
     held = Failures()
     return held, [held.add(name, "nonsense", time) for time in times]
 

@@ -28,7 +28,7 @@ def keys(entries: dict[str, KeyEntry]) -> Grants:
 
 
 class Peers(Stage):
-    """A stage on which each peer has a key that is its name, 40 characters long."""
+    """Gives each peer a key that is its name, filled up to 40 characters."""
 
     def __init__(self, allowed: Grants, **config: Any) -> None:
         super().__init__(broker_config(**config))
@@ -39,7 +39,7 @@ class Peers(Stage):
         self.hear((port, name.encode()), *wire.scale0(S0, command, opt.encode(options), body), origin=origin)
 
     def ready(self, name: str, *services: str, key: str | None = None, token: str = "", **more: Any) -> Any:
-        """The refusal of a worker that offers this, None if there is none."""
+        """Return the refusal of a worker that offers this, None if there is none."""
         named = {"identity": name, "services": [], "config_type": "JSON", "token": token}
         self.say(name, "backend", "CHECKCONFIG", key=key, **named)
         options = {"heartbeat": True, "time": self.wall, "config_version": "7", "services": list(services)}
@@ -48,7 +48,7 @@ class Peers(Stage):
         return next((o for command, o, _ in told if command == "DISCONNECTERROR"), None)
 
     def ask(self, name: str, service: str, key: str | None = None) -> Any:  # type: ignore[override]
-        """Code and reason of the answer; None while there is none."""
+        """Return code and reason of the answer; None while there is none."""
         self.say(name, "frontend", "REQUEST", b"disk", key=key, id="r", service=service)
         told = self.told(("frontend", name.encode()))
         return next(((o["code"], o.get("reason")) for command, o, _ in told if command == "FINAL"), None)
@@ -70,7 +70,7 @@ def test_a_key_offers_what_its_roles_allow(service: str, role: str) -> None:
 
 @pytest.mark.parametrize("service", PLAIN)
 def test_all_other_services_stay_as_they_are(service: str) -> None:
-    """With a key that has no role, and without CURVE; offered and asked for."""
+    """Other services are offered and asked for with a key that has no role, and without CURVE."""
     for allowed, key in ((keys({"k": KeyEntry("k")}), None), (Grants(), ""), (Grants(token="t"), "")):
         peers = Peers(allowed)
         assert peers.ready("k", service, key=key) is None
@@ -80,7 +80,7 @@ def test_all_other_services_stay_as_they_are(service: str) -> None:
 @pytest.mark.parametrize("service", RESERVED[:3])
 @pytest.mark.parametrize("delta", [False, True])
 def test_without_curve_nothing_of_helens_is_offered(service: str, delta: bool) -> None:
-    """Neither by READY nor by SERVICES, nor by a Majordomo worker (F38)."""
+    """Without CURVE no service of Helen's is taken by READY, by SERVICES or from a Majordomo worker (F38)."""
     peers = Peers(Grants())
     if not delta:
         assert peers.ready("k", service, key="")["code"] == 403
@@ -124,7 +124,7 @@ def test_a_client_without_a_key_asks_no_agent() -> None:
 
 
 def test_a_key_may_be_narrowed() -> None:
-    """By patterns of services, a Helen's too."""
+    """A key that names patterns of services may offer these and no others, a Helen's key too."""
     peers = Peers(keys({"k": KeyEntry("k", ("helen",), ("helen*", "equus.web-*"))}))
     assert peers.ready("k", "helen", "helen.k", "equus.web-1") is None
     assert "not among" in peers.ready("k", "equus.db-1")["message"]
@@ -132,7 +132,7 @@ def test_a_key_may_be_narrowed() -> None:
 
 @pytest.mark.parametrize("ahead", [31.0, 3600.0, 2**50])
 def test_an_attachment_that_is_to_come_is_refused(ahead: float) -> None:
-    """It would hold the agent for ever (F38)."""
+    """An epoch of the future is refused, since it would hold the agent for ever (F38)."""
     peers = Peers(keys({"h1": KeyEntry("h1", ("helen",)), "h2": KeyEntry("h2", ("helen",))}))
     now = int(1000 * peers.wall)
     assert peers.ready("h1", "equus.web-1", epochs={"equus.web-1": now}) is None
@@ -156,7 +156,7 @@ def test_a_worker_learns_from_whom_its_service_was_taken() -> None:
 
 @frozen
 class As:
-    """A peer broker: its key, and whether the configuration names it."""
+    """Describes a peer broker: its key, and whether the configuration names it."""
 
     key: str
     is_named: bool
@@ -199,14 +199,14 @@ def test_only_a_helen_publishes_documents(role: str) -> None:
 
 
 def test_open_means_open() -> None:
-    """--insecure-network: for trials, everything to every peer."""
+    """Allow everything to every peer under --insecure-network, which is for trials."""
     peers = Peers(grants.OPEN)
     assert peers.ready("k", *RESERVED, key="") is None
     assert peers.ask("c", "equus.web-1", key="") is None
 
 
 def test_what_is_not_allowed_is_counted_and_said_once() -> None:
-    """Workers of both dialects, and requests of both; one alarm for each worker."""
+    """Refused workers and requests of both dialects are counted; one alarm is told for each worker."""
     peers = Peers(keys({}))
     for _ in range(2):
         assert peers.ready("w", "helen")["code"] == 403
@@ -222,7 +222,7 @@ def test_what_is_not_allowed_is_counted_and_said_once() -> None:
 
 
 def test_helens_hear_who_asks() -> None:
-    """For their audit: by the words of the broker, whatever the client says of itself; other services hear nothing."""
+    """A Helen is told who asks by the words of the broker, for its audit; other services are told nothing."""
     peers = Peers(keys({"h1": KeyEntry("h1", ("helen",)), "c": KeyEntry("of-c", ("operate",))}))
     assert peers.ready("h1", "equus.web-1", "helen.h1", "echo", concurrency=9) is None
     for service in ("equus.web-1", "helen.h1", "echo"):

@@ -1,4 +1,4 @@
-"""States and configurations: what is stored, what sessions and requests are told, and that all of it is told once."""
+"""Tests states and configurations: what is stored, what sessions and requests are told, and that all is told once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scale0.wire.zap import Origin
 
 
 def quiet(stage: Stage) -> list:
-    """The effects since the last look, without log lines and timers."""
+    """Return the effects since the last look, without log lines and timers."""
     found, stage.effects = [e for e in stage.effects if not isinstance(e, Log)], []
     return found
 
@@ -116,7 +116,7 @@ def test_a_configuration_changes_bans_services_and_the_sessions_that_lost_theirs
 
 
 def test_each_event_returns_its_effects() -> None:
-    """And none of those before."""
+    """An event returns its own effects and none of those before."""
     stage = Stage()
     origin, broker = Origin("", ""), stage.broker
     asked = ManagementReq("op", "secret", "status")

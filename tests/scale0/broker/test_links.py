@@ -1,4 +1,4 @@
-"""Peer brokers and Majordomo, to the option and to the count: links, tables, passing on, and which port takes what."""
+"""Tests peer brokers and Majordomo, to the option and to the count: links, tables, passing on, and ports."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_an_answered_link_is_asked_no_more(stage: Stage) -> None:
     ("active", True, True, False),
 ])  # fmt: skip
 def test_who_is_asked_again(stage: Stage, state: str, is_known: bool, has_session: bool, asks: bool) -> None:
-    """By its timer, or as the broker is enabled."""
+    """A peer without a session is asked again by its timer, or as the broker is enabled."""
     if has_session:
         link(stage)
         ack(stage)
@@ -165,7 +165,7 @@ def test_deltas_are_a_fifth_of_a_second_apart(stage: Stage) -> None:
     ("disabled", "active", True), ("disabled", "disabled", False), ("active", "active", False),
 ])  # fmt: skip
 def test_what_waits_goes_to_a_peer_that_is_active_again(stage: Stage, before: str, after: str, passes: bool) -> None:
-    """Only then is the whole queue looked at: a heartbeat of a peer that was active all the time costs nothing."""
+    """A peer that becomes active again is passed what waits; a heartbeat of one that was active looks at no queue."""
     address, client = peer(stage), stage.client(b"c")
     beat = {"time": stage.wall, "config_version": "7", "seq": -1, "digest": "0"}
     stage.scale0(address, "HEARTBEAT", **beat | {"state": before})
@@ -500,7 +500,7 @@ def test_a_plain_reply_to_a_request_of_another_ends_the_worker(stage: Stage) -> 
 
 
 def test_a_plain_worker_comes_behind_those_that_are_free_already(stage: Stage) -> None:
-    """Its READY gives it a turn, as a worker's that was freed."""
+    """The READY of a plain worker gives it a turn behind the free ones, like that of a worker that was freed."""
     first, client = stage.worker(b"w", "tea"), stage.client(b"c")
     plain = stage.plain_worker(b"p", "tea")
     stage.ask(client, "tea")
@@ -519,7 +519,7 @@ def test_a_table_that_is_too_long_is_cut_and_counted(stage: Stage, monkeypatch: 
 
 
 def test_a_table_says_what_is_idle_again(stage: Stage) -> None:
-    """A guess ends with the entry that tells better."""
+    """A guess of what is idle ends with the entry of a table that tells better."""
     client, address = stage.client(b"c"), peer(stage)
     stage.scale0(address, "TABLE", seq=1, full=True, digest="0", entries={"tea": [2, 1, 0], "milk": [2, 2, 0]})
     stage.ask(client, "tea")

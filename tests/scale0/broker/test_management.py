@@ -1,4 +1,4 @@
-"""Management requests, to the option: who is refused and why, what each command shows, and what is kept meanwhile."""
+"""Tests management requests, to the option: who is refused and why, what each command shows, and what is kept."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def stage() -> Stage:
 
 
 def manage(stage: Stage, command: str, origin: Origin = LOCAL, password: str = "secret", **more: Any) -> dict[str, Any]:
-    """The answer to a request that comes by the network."""
+    """Return the answer to a request that comes by the network."""
     options = {"auth_id": "op", "auth_password": password, "command": command} | more
     stage.hear(OPERATOR, *wire.scale0(S0, "MANAGEMENTREQ", opt.encode(options), ()), origin=origin)
     [(command, answer, body)] = stage.told(OPERATOR)
@@ -73,7 +73,7 @@ def test_an_unknown_command_is_answered_with_those_there_are(stage: Stage) -> No
 
 
 def test_an_unknown_name_is_compared_as_long_as_a_known_one(stage: Stage) -> None:
-    """With a record that nothing matches, under a ticket of its own."""
+    """An unknown name is compared with a record that nothing matches, under a ticket of its own."""
     for number, (name, known) in enumerate((("op", True), ("nobody", False)), 1):
         options = opt.ManagementReq(name, "x", "status")
         effects = stage.broker.manage(b"t", options, LOCAL, stage.now, stage.wall)
@@ -122,7 +122,7 @@ def test_a_hundred_requests_at_once_are_the_most(stage: Stage, monkeypatch: pyte
 
 
 def test_a_wrong_password_counts_twice(stage: Stage) -> None:
-    """As a failure of the peer, and as a guess."""
+    """A wrong password counts as a failure of the peer, and as a guess."""
     manage(stage, "status", password="wrong")
     for failures in (stage.broker.context.failures, stage.broker.context.guesses):
         assert "127.0.0.1" in failures.show(stage.now)

@@ -1,4 +1,4 @@
-"""The pages of a broker without a socket: who may ask for what, what is remembered, and how answers are shown."""
+"""Tests the pages of a broker without a socket: who may ask for what, what is remembered, and how answers are shown."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Request:
 
 
 class Stage:
-    """The pages, over a broker that answers what a case says."""
+    """Serves the pages over a broker that answers what a case says."""
 
     def __init__(self) -> None:
         self.clock, self.asked = Clock(), []  # type: ignore[var-annotated]

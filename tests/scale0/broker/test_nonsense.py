@@ -1,4 +1,4 @@
-"""Peers of a broker that speak no ZeroMQ, announce what nobody could keep, or want to hear of everything."""
+"""Tests peers that speak no ZeroMQ, announce what nobody could keep, or want to hear of everything."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def connected_to(endpoint: str) -> socket.socket:
 
 @pytest.fixture
 def echo(pump, brokers):
-    """A broker, and a function that has it pass on a request to a worker and back."""
+    """Return a broker, and a function that has it pass on a request to a worker and back."""
     broker = brokers.start()
     ends = broker.sockets.endpoints
     worker = Worker(pump.reactor, "worker", [ends["backend"]], lambda request: request.body, interval=1.0)
@@ -75,7 +75,7 @@ def test_a_broker_that_gets_nonsense_serves_on(pump, echo, port):
 
 @pytest.mark.adversary(65)
 def test_a_broker_with_a_subscriber_to_all_topics_there_are(pump, echo):
-    """It keeps none of them itself, and serves others meanwhile and afterwards."""
+    """A subscriber to very many topics costs the broker nothing: it serves others meanwhile and afterwards."""
     broker, ask = echo
     ask()
     with zmq.Context() as context, context.socket(zmq.SUB) as subscriber:

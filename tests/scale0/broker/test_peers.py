@@ -1,4 +1,6 @@
-"""The directory of peer brokers, rule by rule: which of them serves, which is asked first, and what clients hear."""
+"""Tests the directory of peer brokers, rule by rule: which of them serves, which is asked first, and
+what clients hear.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ def peers_of(config: BrokerConfig | None = None) -> Peers:
 
 
 def join(peers: Peers, identity: str, state: str = "active", **table: list[int]) -> Session:
-    """A channel to a peer with a table."""
+    """Open a channel to a peer with this table, and return its session."""
     session = Session(("peer", identity.encode()), NO_ORIGIN, S0, "peer", identity, 1.0, 0.0, since=0.0)
     session.worker = Worker(session.address, S0, concurrency=9, peer=identity)
     peers.add(session)

@@ -1,4 +1,4 @@
-"""Two brokers under one fake clock, joined by a connection that breaks: every request still ends exactly once."""
+"""Tests two brokers under one fake clock, joined by a connection that breaks: every request still ends exactly once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ SERVICES = ("tea", "coffee")
 
 
 class Pair:
-    """a dials b. Frames cross the connection in order, one at a time, so that anything may happen in between."""
+    """Joins the brokers a and b; a dials b. Frames cross the connection in order, one at a time, so that anything may
+    happen in between.
+    """
 
     def __init__(self, seed: int) -> None:
         self.dice = random.Random(seed)

@@ -1,4 +1,4 @@
-"""Waiting requests: their order, the limits over all of them, and the counts that must come out even."""
+"""Tests waiting requests: their order, the limits over all of them, and the counts that must come out even."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def names(queue: ServiceQueue) -> list[str]:
 
 
 def served(queue: ServiceQueue) -> list[str]:
-    """The order in which workers get the requests."""
+    """Return the order in which workers get the requests."""
     found = []
     while (head := queue.head()) is not None:
         queue.remove(head, served=True)

@@ -16,7 +16,7 @@ def stage() -> Stage:
 
 
 def counted(stage: Stage) -> dict[str, int]:
-    """The counts that have changed since the last look."""
+    """Return the counts that have changed since the last look."""
     counts = stage.broker.context.counts
     found = {name: number for name, number in counts.items() if number}
     counts.clear()
@@ -334,7 +334,7 @@ def test_a_request_without_a_worker_here_goes_to_a_peer_at_once(group: Stage) ->
 
 
 def test_the_place_that_a_late_reply_frees_at_a_peer_is_taken_again(group: Stage) -> None:
-    """Whatever ended the request meanwhile: its own deadline, or more parts than its client can be given."""
+    """A late reply frees its place at a peer, whether the request ended by its deadline or by too many parts."""
     b2, client = peer(group, "b2", {"tea": [1, 1, 0]}), group.client(b"c")
     group.ask(client, "tea", id="1", timeout_ms=100)
     group.ask(client, "tea", id="2")
@@ -403,7 +403,7 @@ def test_a_request_waits_spill_ms_for_a_worker_here(group: Stage) -> None:
 
 @pytest.mark.parametrize(("waited", "passed"), [(0.2999, 0), (0.3001, 1)])
 def test_spill_ms_are_milliseconds(group: Stage, waited: float, passed: int) -> None:
-    """Both sides of the 300, finer than timers are."""
+    """A request is passed on after 300 ms and not a millisecond earlier, which is finer than timers are."""
     b2, client = peer(group, "b2", {"tea": [1, 1, 0]}), group.client(b"c")
     group.worker(b"w", "tea")
     group.ask(client, "tea", id="1")

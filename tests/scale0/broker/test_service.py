@@ -1,4 +1,6 @@
-"""The broker as a service: its folder, configuration by the network, HTTP, scale0ctl. Real sockets, real files."""
+"""Tests the broker as a service: its folder, configuration by the network, HTTP, scale0ctl. Real
+sockets, real files.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,9 @@ def test_run_json_says_where_the_broker_is_and_goes_with_it(pump, brokers, tmp_p
 
 
 def test_an_unchanged_file_keeps_its_version_over_a_restart(pump, brokers, tmp_path):
-    """So that nobody is told to negotiate anew; a changed file is a newer version."""
+    """A restart keeps the version of an unchanged file, so that nobody is told to negotiate anew; a changed file has a
+    newer one.
+    """
     broker = brokers.start()
     version = broker.broker.version
     pump.until((tmp_path / "broker" / "broker.json").exists)
@@ -115,7 +119,7 @@ def listening(source: Any, **config: Any) -> dict[str, Any]:
 
 
 def test_what_one_broker_shares_the_others_have(pump, brokers):
-    """At once, also those that pass it on, those that come later, and after a restart."""
+    """A shared configuration reaches all brokers at once: near ones, far ones, later ones, and one after a restart."""
     source = brokers.start("source")
     near = brokers.start("near", **listening(source))
     far = brokers.start("far", **listening(near))
@@ -152,7 +156,9 @@ def test_a_change_under_a_clock_that_is_behind_has_the_next_version(pump, broker
 
 
 def test_a_joining_broker_takes_a_configuration_older_than_its_file_and_keeps_it(pump, brokers, tmp_path):
-    """Its own file is no configuration yet. After a restart it is active at once, from disk."""
+    """A joining broker does not count its own file as a configuration yet, and takes an older one of the network. After
+    a restart it is active at once, from disk.
+    """
     source = brokers.start("source")
     version = source.share({"spill_ms": 10})
     pump.sit(0.05)
@@ -222,7 +228,7 @@ def test_a_lost_document_is_asked_for_again(pump, brokers, monkeypatch):
 
 
 def test_publications_are_told_apart():
-    """News, known, old, and the one that lies about a version."""
+    """Tell news, known and old publications apart, and the one that lies about a version."""
     seen = SeenPublications()
     true = Publication("net", "b1", 7, "JSON", b"{}")
     assert seen.judge(true) == "news"
@@ -311,7 +317,7 @@ class Browser:
         self._pump, self.url, self._agent = pump, url, Agent(pump.reactor)
 
     def fetch(self, path: str, method: str = "GET", password: str | None = PASSWORD, **headers: str) -> Any:
-        """(status, headers, body)."""
+        """Return (status, headers, body) of a page."""
         given = Headers({name.replace("_", "-"): [value] for name, value in headers.items()})
         if password is not None:
             given.addRawHeader("Authorization", b"Basic " + base64.b64encode(f"op:{password}".encode()))
@@ -380,7 +386,7 @@ def test_disable_and_enable_by_post(browser):
 
 
 class Ctl:
-    """scale0ctl in a process of its own, while this one goes on serving."""
+    """Runs scale0ctl in a process of its own, while this one goes on serving."""
 
     def __init__(self, pump: Any, folder: Path) -> None:
         self._pump, self._folder = pump, folder
@@ -452,7 +458,7 @@ def test_scale0ctl_makes_password_records_that_a_broker_takes(ctl):
 
 
 def test_time_is_not_spent_on_passwords_in_the_reactor(pump, brokers, monkeypatch):
-    """scrypt runs in a thread: the broker answers others meanwhile."""
+    """The broker runs scrypt in a thread, and answers others meanwhile."""
     found = threading.Event()
     monkeypatch.setattr(service_module, "password_is_right", lambda stored, given: found.wait(30.0))
     broker = brokers.start(management=MANAGEMENT)

@@ -29,7 +29,7 @@ OPERATOR = opt.ManagementReq("op", "pw", "status")
 
 
 class Reactor(Clock):
-    """A clock whose threads are its own turn."""
+    """Is a clock whose threads are its own turn."""
 
     def callFromThread(self, call: Any, *arguments: Any) -> None:
         call(*arguments)

@@ -1,4 +1,4 @@
-"""The table that brokers exchange: a digest that tells each change, and parts that fit into a message."""
+"""Tests the table that brokers exchange: a digest that tells each change, and parts that fit into a message."""
 
 from __future__ import annotations
 

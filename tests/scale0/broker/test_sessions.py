@@ -1,4 +1,6 @@
-"""Sessions from their first command to their last: what is answered, when a peer is told, and when it is given up."""
+"""Tests sessions from their first command to their last: what is answered, when a peer is told, and when it is given
+up.
+"""
 
 from __future__ import annotations
 

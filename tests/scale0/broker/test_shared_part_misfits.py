@@ -33,7 +33,7 @@ def rewrite(path, **changes) -> None:
 
 @pytest.fixture
 def member(pump, brokers):
-    """A broker that has the shared part of a source, which is not signed."""
+    """Return a broker that has the shared part of a source, which is not signed."""
     source = brokers.start("source", spill_ms=70)
     member = brokers.start(
         "member",
@@ -50,7 +50,9 @@ def ask(pump, broker, command: str) -> dict:
 
 
 def test_a_reload_that_the_shared_part_does_not_fit_is_answered(pump, member, tmp_path):
-    """Its reason is told, nothing changes, and however often it is asked for, management goes on."""
+    """The answer to such a reload tells the reason and changes nothing, and management goes on however often it is
+    asked for.
+    """
     version = member.broker.version
     rewrite(tmp_path / "member.json", config_key=[PUBLIC])
     for _ in range(PENDING + 1):
@@ -65,7 +67,7 @@ def test_a_reload_that_the_shared_part_does_not_fit_is_answered(pump, member, tm
 
 
 def test_a_file_that_was_refused_leaves_the_versions_as_they_were(pump, member, tmp_path):
-    """The part that was received before counts and is stored on, as if the file had not been read."""
+    """A refused file leaves the part that was received before in force, and it is stored on."""
     before = member._configurations.record("active")
     rewrite(tmp_path / "member.json", config_key=[PUBLIC])
     assert ask(pump, member, "reload_config")["code"] == 400
@@ -73,7 +75,7 @@ def test_a_file_that_was_refused_leaves_the_versions_as_they_were(pump, member, 
 
 
 def whole(version: int, **changes: object) -> Publication:
-    """A configuration for the broker `b1` alone, signed by KEY."""
+    """Return a configuration for the broker `b1` alone, signed by KEY."""
     tree = {"identity": "b1", "frontend_port": 0, "backend_port": 0, "config_sub_ports": ["tcp://127.0.0.1:9"]}
     return Publication("scale0", "b1", version, "JSON", msgspec.json.encode(tree | changes)).signed(KEY)
 
@@ -91,7 +93,7 @@ def configurations(tmp_path):
 
 @pytest.mark.parametrize("shared", [b'{"spill_ms": 9}', b'{"max_skew": 12.5, "spill_ms": 9}'])
 def test_a_whole_configuration_comes_into_force_once_the_shared_part_fits(configurations, shared):
-    """It names another key, so the shared part in force does not fit; it is news again after the next one that does."""
+    """A configuration that names another key waits until a shared part fits it, and is news again after that one."""
     new = whole(10**15, config_key=[OTHER_PUBLIC])
     for _ in range(2):
         assert configurations.judge(new) == "news"

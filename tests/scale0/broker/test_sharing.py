@@ -1,4 +1,6 @@
-"""Documents between a broker and its sessions: which lists are told, when, and who is sent a document that is news."""
+"""Tests documents between a broker and its sessions: which lists are told, when, and who is sent a document that is
+news.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,7 @@ def told(stage: Stage, address: tuple[str, bytes], command: str) -> list[Any]:
 def test_what_would_be_refused_again_is_told_as_if_it_were_held(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, held: Any, refused: Any, most: int, have: Any
 ) -> None:
-    """So that nobody sends it; within the limit of a list."""
+    """A broker lists refused documents as if it held them, within the limit of a list, so that nobody sends them."""
     address = peer(stage)
     monkeypatch.setattr(Documents, "have", lambda self: dict(held))
     monkeypatch.setattr(module, "MOST", most)

@@ -1,4 +1,4 @@
-"""The sockets of a broker without libzmq: what is bound where, who is admitted, and what links and sources do."""
+"""Tests the sockets of a broker without libzmq: what is bound where, who is admitted, and what links and sources do."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Socket:
 
 
 class Stage:
-    """The sockets of one broker, and what they have heard."""
+    """Opens the sockets of one broker, and keeps what they have heard."""
 
     def __init__(self, security: Security | None = None, **config: Any) -> None:
         self.made: list[Socket] = []
@@ -119,7 +119,7 @@ def test_each_port_has_a_socket(security: Security | None) -> None:
 
 @pytest.mark.parametrize("port, together", [(11, True), (0, False)])
 def test_one_port_may_serve_clients_and_workers(port: int, together: bool) -> None:
-    """Two ports that are chosen by the kernel are two."""
+    """One port serves both if both are the same number; two ports that the kernel chooses are two."""
     stage = Stage(frontend_port=port, backend_port=port)
     stage.open()
     assert [each.domain for each in stage.made].count("backend") == (not together)
@@ -178,7 +178,7 @@ def test_links_follow_the_configuration() -> None:
     (KEYS, False, "tcp://192.0.2.1:21", True), (KEYS, False, "tcp://192.0.2.2:21", False),
 ])  # fmt: skip
 def test_which_brokers_are_called(security: Any, insecure: bool, endpoint: str, connects: bool) -> None:
-    """Under CURVE those whose key is known, without it those of this machine."""
+    """The broker calls those whose key is known if there is CURVE, and else those of this machine."""
     known = member("b2", peer="tcp://192.0.2.1:21", config_pub="tcp://192.0.2.1:21", public_key=KEY)
     groups = (GroupConfig("east", (member("b3"), known)),)
     stage = Stage(security, insecure=insecure, peers=(endpoint,), config_sub_ports=(endpoint,), group_config=groups)

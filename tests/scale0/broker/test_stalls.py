@@ -1,4 +1,6 @@
-"""A broker that stood still, or whose clock is wrong, judges no peer for it. Under a fake clock, and once stopped."""
+"""Tests that a broker which stood still, or whose clock is wrong, judges no peer for it. Under a fake clock, and once
+stopped.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +70,9 @@ def test_after_a_stall_nobody_is_silent_whose_messages_wait(stage, seconds, firs
     "asked", [{"timeout_ms": 2500}, {"idempotent": False}, {"idempotent": False, "timeout_ms": 50}]
 )
 def test_answers_that_wait_in_the_socket_count(seconds, asked):
-    """Whatever would have ended the request meanwhile: its worker, its deadline, busy_timeout (F5)."""
+    """An answer that waits in the socket counts, although worker, deadline or busy_timeout would have ended the request
+    (F5).
+    """
     stage = Stage(broker_config(service_config=(ServicePolicy("tea", True, 3.0),)))
     worker, client = stage.worker(b"w", "tea", concurrency=5), stage.client(b"c")
     for number in range(4):
@@ -83,7 +87,7 @@ def test_answers_that_wait_in_the_socket_count(seconds, asked):
 
 
 def test_a_request_that_waited_meanwhile_is_served_by_the_next_worker(stage):
-    """Its place in the queue is worth as much as before the stall (F5)."""
+    """A request that waited keeps its place in the queue as before the stall (F5)."""
     client = stage.client(b"c")
     stage.ask(client, "tea", b"1", id="1", timeout_ms=900)
     stage.ask(client, "tea", b"2", id="2")
@@ -95,7 +99,7 @@ def test_a_request_that_waited_meanwhile_is_served_by_the_next_worker(stage):
 
 
 def test_time_between_events_is_no_stall(stage):
-    """A broker that has nothing to do for hours sleeps until something is due, and judges by that (F5)."""
+    """A broker that has nothing to do for hours sleeps until something is due, and counts no stall (F5)."""
     client = stage.client(b"c", hbeatinterval=600.0)
     stage.wait(599.0, step=1.0)
     stage.beat_all(client)
@@ -107,7 +111,7 @@ def test_time_between_events_is_no_stall(stage):
 
 
 def test_heartbeats_that_waited_say_nothing_about_clocks(stage):
-    """They are as old as the stall is long, or as the machine was suspended, which its wall clock alone shows (F5)."""
+    """Heartbeats that waited are as old as the stall, and no peer is refused for them (F5)."""
     worker = stage.worker(b"w", "tea")
     stamps = [stage.wall + number for number in range(5)]
     wake(stage, 90.0)
@@ -132,7 +136,7 @@ def test_a_stall_is_logged_and_counted(stage):
 
 
 class Skewed(Stage):
-    """A broker whose wall clock is `off` seconds ahead of that of everybody else."""
+    """Drives a broker whose wall clock is `off` seconds ahead of that of everybody else."""
 
     off = 0.0
 
@@ -193,7 +197,9 @@ def test_a_broker_that_starts_with_a_wrong_clock_believes_most_of_its_peers(off)
 
 @pytest.mark.parametrize("wrong, right, refused", [(2, 0, True), (2, 3, True), (3, 3, True), (4, 3, False)])
 def test_only_a_majority_of_three_or_more_outvotes_the_broker(wrong, right, refused):
-    """Peers that differ in the other direction do not add to it (F9)."""
+    """A broker doubts its own clock if at least three and the majority differ in one direction; no others add to it
+    (F9).
+    """
     stage = Stage()
     good = [stage.worker(b"good%d" % number, "tea") for number in range(right)]
     bad = [stage.worker(b"bad%d" % number, "tea") for number in range(wrong)]
@@ -235,7 +241,7 @@ def ask_management(stage: Stage, origin: Origin, command: str = "errors", passwo
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "127.3.4.5", "::1"])
 def test_management_passes_the_ban_of_an_address(stage, address):
-    """So that the operator of the machine can end it; nothing else passes, and no ban of a key is passed (F9)."""
+    """The operator of this machine passes the ban of an address and can end it; nobody else does (F9)."""
     origin = Origin(address, "")
     for _ in range(5):
         stage.hear(("frontend", b"bad"), b"garbage", origin=origin)
@@ -281,7 +287,9 @@ time.time = lambda: real() + float(open(path).read() or 0)
 
 @pytest.fixture
 def alone(tmp_path):
-    """A broker in a process of its own, with `shift`, the file by which its wall clock is wrong: (pid, run.json)."""
+    """Run a broker in a process of its own, with a file by which its wall clock is wrong, and return
+    (pid, run.json).
+    """
     tree = {"identity": "b", "frontend_port": 0, "backend_port": 0, "default_heartbeat_interval": INTERVAL}
     (tmp_path / "b.json").write_bytes(msgspec.json.encode(tree))
     (tmp_path / "site").mkdir()
@@ -396,7 +404,7 @@ def test_a_broker_goes_on_beating_whatever_its_wall_clock_does(pump, alone, tmp_
 
 @pytest.mark.parametrize("seconds", STOPS)
 def test_a_request_has_one_interval_after_a_stall_however_little_it_had_before(stage, seconds):
-    """So long it may take to read the answer that came meanwhile; then its time is over."""
+    """A request has one interval after a stall to read an answer that came meanwhile; then its time is over."""
     worker, client = stage.worker(b"w", "tea"), stage.client(b"c")
     stage.ask(client, "tea", b"cup", timeout_ms=int(BEAT * 300))
     wake(stage, seconds * BEAT)

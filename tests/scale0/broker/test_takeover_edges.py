@@ -1,4 +1,4 @@
-"""Takeovers at their edges: the third claim within a minute, identities that are remembered, and times of alarms."""
+"""Tests takeovers at their edges: the third claim within a minute, remembered identities, and times of alarms."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Now:
     ((0.0, 30.0, 30.5, 29.0), [False, False, False, True]),
 ])  # fmt: skip
 def test_the_third_claim_within_a_minute(gaps: tuple[float, ...], contested: list[bool]) -> None:
-    """Each claim counts, those that are refused as well; one that is a minute old does not."""
+    """A claim counts although it was refused; one that is a minute old does not."""
     now = Now()
     known, found = now.known(), []
     for gap in gaps:
@@ -84,5 +84,7 @@ def test_alarms_are_remembered_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_the_figures() -> None:
-    """Three within a minute, ten thousand identities, and an hour."""
+    """A contest is three claims within a minute; ten thousand identities are remembered, and an alarm is repeated after
+    an hour.
+    """
     assert (takeovers.MOST, takeovers.WINDOW, takeovers.IDENTITIES, takeovers.ALARM_AGAIN) == (3, 60.0, 10_000, 3_600.0)

@@ -30,7 +30,7 @@ def claim(stage: Stage, address: Address, origin: Origin, identity: str = "helen
 
 
 def contest(stage: Stage, addresses: list[Address], rounds: int, every: float) -> list[list[str]]:
-    """Both connections do as a Scale0 worker does: whichever is unknown negotiates again."""
+    """Let both connections do as a Scale0 worker does, which negotiates again once it is unknown."""
     told = []
     for turn in range(rounds):
         address, origin = addresses[turn % 2], (ONE, TWO)[turn % 2]
@@ -57,7 +57,7 @@ def test_from_the_third_takeover_within_a_minute_on_the_holder_stays(stage, end,
 
 
 def test_the_other_gets_the_identity_once_the_holder_is_gone(stage):
-    """By a connection that is closed, or by silence (F48)."""
+    """The other claimant is accepted once the holder's connection is closed or silent (F48)."""
     for end in ("closed", "silent"):
         stage = Stage()
         addresses = [("backend", b"one"), ("backend", b"two")]
@@ -81,7 +81,7 @@ def test_one_peer_that_comes_back_now_and_then_is_no_contest(stage, every):
 
 
 def test_a_peer_that_crashes_again_and_again_is_no_contest(stage):
-    """Its old connections are closed (F48)."""
+    """A peer that crashes again and again is accepted each time, as its old connections are closed (F48)."""
     for number in range(12):
         assert claim(stage, ("backend", b"life%d" % number), ONE) == ["CONFIG"]
         stage.gone.add(("backend", b"life%d" % number))
@@ -90,7 +90,7 @@ def test_a_peer_that_crashes_again_and_again_is_no_contest(stage):
 
 
 def test_identities_do_not_disturb_each_other(stage):
-    """Twelve peers that each move once (F48)."""
+    """Twelve peers that each move once are all accepted, without an alarm (F48)."""
     for turn in range(2):
         for number in range(12):
             identity = f"helen-{number}"

@@ -1,4 +1,4 @@
-"""The wheel of timers: no timer fires early, none later than its slot, and far ones share coarse slots."""
+"""Tests the wheel of timers: no timer fires early, none later than its slot, and far ones share coarse slots."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_due_keys_come_oldest_first_and_once() -> None:
 
 
 def test_the_wheel_agrees_with_a_plain_list() -> None:
-    """Random setting, moving, cancelling and looking, against the definition."""
+    """The wheel fires what a plain list would, under random setting, moving, cancelling and looking."""
     dice, timers, plain, now = random.Random(5), Timers(), {}, 0.0
     for _ in range(3000):
         key, chance = (dice.randrange(30),), dice.random()

@@ -1,4 +1,4 @@
-"""The order of workers: least recently used first, none beyond its credit, and heaps that stay small."""
+"""Tests the order of workers: least recently used first, none beyond its credit, and heaps that stay small."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def pool_of(*workers: Worker, services: tuple[str, ...] = ("tea",)) -> WorkerPoo
 
 
 def given(pool: WorkerPool, service: str = "tea") -> str:
-    """The worker that gets the next request."""
+    """Return the name of the worker that gets the next request."""
     found = pool.next(service)
     return found.address[1].decode() if found else ""
 
@@ -157,7 +157,7 @@ def test_a_heap_without_requests_is_cleared_of_old_offers() -> None:
 
 
 def test_the_order_agrees_with_a_plain_list() -> None:
-    """Random offers, requests, replies and full pipes, against the definition: the free worker with the least turn."""
+    """The pool chooses the free worker with the least turn, as a plain list does, under random events."""
     dice, pool = random.Random(9), WorkerPool()
     workers = [worker(str(number), 1 + number % 3) for number in range(6)]
     for step in range(3000):

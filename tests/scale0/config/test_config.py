@@ -1,4 +1,4 @@
-"""The schema of a broker's configuration: what is taken, and how faults are told."""
+"""Tests the schema of a broker's configuration: what is taken, and how faults are told."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def test_one_port_for_both_is_allowed():
 
 
 def test_a_newer_network_may_have_names_that_we_do_not_know():
-    """Refused in a file, where it is a slip of the pen; read over in a document that came by the network."""
+    """An unknown name is refused in a file, where it is a slip of the pen, and skipped in a document of the network."""
     with pytest.raises(ConfigFault, match="no such name"):
         load({"from_the_future": "x"})
     assert load({"from_the_future": "x"}, strict=False) == load({})

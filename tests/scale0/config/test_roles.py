@@ -1,4 +1,4 @@
-"""Roles in the files of authorized keys; files that name none are plain peers, as before."""
+"""Tests roles in the files of authorized keys; files that name none are plain peers, as before."""
 
 from __future__ import annotations
 

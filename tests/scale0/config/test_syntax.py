@@ -1,4 +1,4 @@
-"""JSON, XML and ZFL: one tree, whatever the syntax; what cannot be read is named with its line."""
+"""Tests JSON, XML and ZFL: they hold one tree, and what cannot be read is named with its line."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ trees = st.recursive(
 @settings(max_examples=60, deadline=None)
 @given(trees)
 def test_a_tree_is_the_same_in_all_three(tree):
-    """Written in one, read, written in the next: nothing changes, to the last space."""
+    """A tree that is written in one syntax and read, then written in the next, is the same to the last space."""
     for form in (*ALL, *ALL):
         read, _ = syntax.read(syntax.write(tree, form), form)
         assert read == tree
@@ -32,7 +32,7 @@ def test_a_tree_is_the_same_in_all_three(tree):
 @settings(max_examples=150, deadline=None)
 @given(st.binary(max_size=200), st.sampled_from(ALL))
 def test_garbage_is_unreadable_and_nothing_else(document, form):
-    """No other exception, whatever the bytes."""
+    """Raise Unreadable with a line and a message for all bytes that cannot be read, and no other exception."""
     try:
         syntax.read(document, form)
     except Unreadable as e:

@@ -1,4 +1,4 @@
-"""The values of a configuration at their limits."""
+"""Tests the values of a configuration at their limits."""
 
 from __future__ import annotations
 

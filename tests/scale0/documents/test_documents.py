@@ -1,4 +1,4 @@
-"""Documents of a network: what is kept, what is refused, and how brokers and backends come to have the same."""
+"""Tests documents of a network: what is kept, what is refused, and how brokers and backends come to have the same."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_the_newest_is_kept_and_of_twins_the_greater() -> None:
 
 
 def test_the_digest_is_of_what_is_held_whatever_the_way_to_it() -> None:
-    """Every order in which the same documents come gives the same, twins among them."""
+    """The digest is the same for each order in which the same documents come, twins among them."""
     news = [document(name, version, bytes([version, twin])) for name in "abc" for version in range(1, 5)
             for twin in range(2)]  # fmt: skip
     digests = set()
@@ -107,7 +107,9 @@ def publish(stage: Stage, address: Any, name: str, version: int, content: bytes 
 
 
 def test_what_is_news_goes_to_those_who_take_part() -> None:
-    """And to nobody else; beats carry the digest from then on."""
+    """A document that is news is sent to those who take part and to nobody else; beats carry its digest
+    from then on.
+    """
     stage = Stage()
     one, two, other = (stage.worker(name, "svc") for name in (b"one", b"two", b"other"))
     stage.scale0(two, "DOCUMENTS", have={}, want=True)
@@ -143,7 +145,9 @@ def test_a_lie_is_refused_and_a_twin_is_an_alarm() -> None:
 
 
 def test_what_was_refused_is_not_asked_for_again() -> None:
-    """It would come with every beat."""
+    """A broker that refused a document does not ask for it again, as it would with every beat; a newer one is asked
+    for.
+    """
     stage = Stage(broker_config(config_key=(PUBLIC,)))
     one = stage.worker(b"one", "svc")
     publish(stage, one, "checks", 7, b"a")
@@ -170,7 +174,7 @@ def test_clients_have_no_part_in_it() -> None:
 
 
 def test_a_backend_may_ask_once_it_is_ready() -> None:
-    """On its own connection; before READY nobody does on that port."""
+    """A backend may ask on its own connection once it is ready; before READY it is disconnected with 400."""
     stage = Stage()
     stage.worker(b"tea", "tea")
     asker = ("backend", b"asker")
@@ -190,7 +194,7 @@ def test_a_backend_may_ask_once_it_is_ready() -> None:
 
 
 class Wire:
-    """DocumentHolders and one broker, with connections that come and go; what is said on one that is cut is lost."""
+    """Joins DocumentHolders and one broker by connections that come and go; messages on a cut one are lost."""
 
     def __init__(self, count: int, dice: random.Random) -> None:
         self.stage, self.dice = Stage(), dice
@@ -250,7 +254,8 @@ class Wire:
 @pytest.mark.parametrize("earliest", [0, 1])
 @pytest.mark.parametrize("seed", range(25))
 def test_whoever_was_away_and_whatever_was_lost_all_come_to_have_the_same(seed: int, earliest: int) -> None:
-    """The newest of each, at every Helen and at the broker; even if the broker has forgotten everything.
+    """Every Helen and the broker come to have the newest of each document, even if the broker has
+    forgotten everything.
 
     And with `earliest` 0 if some are published in the same millisecond.
     """
@@ -298,7 +303,9 @@ class Timers:
 
 
 def test_what_a_backend_asks_ends_once() -> None:
-    """By its answer, by an error, by the loss of the broker, by time; and at once where there is nobody to ask."""
+    """A request of a backend ends by its answer, an error, the loss of the broker or time; without a broker it ends at
+    once.
+    """
     timers, sent = Timers(), []
     asking = OutgoingRequests(timers, lambda options, body: sent.append((options, body)) or True)
     asked = [asking.ask("svc", (b"?",), 5.0, True) for _ in range(4)]
@@ -325,7 +332,9 @@ def test_options_of_the_commands_are_bounded() -> None:
 
 
 def test_what_was_refused_is_told_as_if_it_were_held() -> None:
-    """So that the other side does not send it again; the name of one that is held keeps the greater rank."""
+    """A refused document is listed as if it were held, so that it is not sent again; the greater rank of
+    a name counts.
+    """
     stage = Stage(broker_config(config_key=(PUBLIC,)))
     helen = stage.worker(b"h", "tea")
     signature = document("good", 5, b"1", KEY).signature.hex()

@@ -1,4 +1,6 @@
-"""The connection of a client or worker without sockets: which sockets it opens and closes, when it wakes, its keys."""
+"""Tests the connection of a client or worker without sockets: which sockets it opens and closes, its
+wakes, its keys.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,7 @@ class Wire:
 
 
 class Stage:
-    """A connection, the sockets that it has opened, and what it has called back with."""
+    """Holds a connection, the sockets that it has opened, and what it has called back with."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, brokers: Any = (HERE,), keys: Any = None) -> None:
         self.clock = Clock()
@@ -88,7 +90,7 @@ class Stage:
         return found
 
     def become_active(self) -> None:
-        """From a new socket to a session, as a broker answers."""
+        """Bring the connection from a new socket to a session, as a broker's answers do."""
         self.line.changed("handshake", HERE)
         self.hear("CONFIGACK", config_version="7", hbeatinterval=2.0)
         self.connection.ready_sent()
@@ -133,7 +135,7 @@ def test_a_message_that_is_not_even_kept_is_told(stage: Stage, outcome: Sent) ->
 
 
 def test_it_wakes_once_for_what_is_due(stage: Stage) -> None:
-    """A heartbeat at each interval, and the end of the session after three silent ones."""
+    """The connection wakes for a heartbeat at each interval, and ends the session after three silent ones."""
     stage.connection.start()
     stage.become_active()
     assert [round(call.getTime(), 6) for call in stage.clock.getDelayedCalls()] == [52.0]
@@ -220,7 +222,9 @@ def test_keys_are_for_brokers_whose_key_is_known() -> None:
 def test_a_network_under_curve_is_not_left_for_a_broker_without_a_key(
     monkeypatch: pytest.MonkeyPatch, first: Target, then: Target, is_called: bool
 ) -> None:
-    """One that was named by the caller may be called without CURVE, as it is the caller's word."""
+    """A broker without a key is called under CURVE if the caller named it first, and never on the word
+    of the network.
+    """
     stage = Stage(monkeypatch, brokers=(first,), keys=Keys("public", "secret"))
     stage.connection.start()
     expected = CurveClient("public", "secret", SERVER) if first.key else None

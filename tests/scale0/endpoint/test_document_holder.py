@@ -1,4 +1,4 @@
-"""Documents at a backend, command by command: when lists are compared, and what is sent, taken and told."""
+"""Tests documents at a backend, command by command: when lists are compared, and what is sent, taken and told."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scale0.wire import options as opt
 
 
 class Stage:
-    """A holder under a wall clock by hand, with all that it tells."""
+    """Holds a holder of documents under a wall clock by hand, with all that it tells."""
 
     def __init__(self) -> None:
         self.now = 1_000.0

@@ -1,4 +1,4 @@
-"""The client's side of a session under a fake clock: where it calls, what it says, when it gives up."""
+"""Tests the client's side of a session under a fake clock: where it calls, what it says, when it gives up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A client's negotiation, effect by effect: each waiting time, each refusal, each way to the next broker."""
+"""Tests a client's negotiation, effect by effect: each waiting time, each refusal, each way to the next broker."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Half(random.Random):
 
 
 class Client:
-    """One Negotiation with its time by hand."""
+    """Drives one Negotiation with its time by hand."""
 
     def __init__(self, role: str = "frontend", *targets: Target, interval: float | None = 1.0) -> None:
         self.machine, self.now = Negotiation(role, "me", targets or (A,), Half(), interval), 100.0

@@ -1,4 +1,4 @@
-"""Which action each command, service and endpoint stands for, as a table."""
+"""Tests which action each command, service and endpoint stands for, as a table."""
 
 from __future__ import annotations
 

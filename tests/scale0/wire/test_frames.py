@@ -1,4 +1,4 @@
-"""Frames that are no message of any dialect are refused with a sentence."""
+"""Tests that frames which are no message of any dialect are refused with a sentence."""
 
 from __future__ import annotations
 

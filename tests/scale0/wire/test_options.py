@@ -1,4 +1,4 @@
-"""The options of commands at their limits: what is taken, and with which code the rest is refused."""
+"""Tests the options of commands at their limits: what is taken, and with which code the rest is refused."""
 
 from __future__ import annotations
 

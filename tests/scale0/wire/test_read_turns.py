@@ -1,4 +1,4 @@
-"""Turns of the reactor that ZeroMQ sockets share: who is read, how much, and when the next turn is asked for."""
+"""Tests turns of the reactor that ZeroMQ sockets share: who is read, how much, and when the next turn is asked for."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ PATIENCE = 60.0  # seconds for what must come, as in conftest.py
 
 
 class Ends:
-    """A ROUTER and DEALERs that call at it, with what each has received."""
+    """Holds a ROUTER and DEALERs that call at it, with all that each has received."""
 
     def __init__(self, network: Network, **options: Any) -> None:
         self.network = network
@@ -38,7 +38,9 @@ def ends(network):
 
 
 def test_frames_arrive_whole_with_the_address_of_the_peer(pump, ends):
-    """Empty and binary frames too, first message and later ones alike."""
+    """Frames come unchanged, empty and binary ones too, with the sender's address on the first message and on later
+    ones.
+    """
     dealer, _ = ends.dealer("127.3.2.1")
     for _ in range(2):
         dealer.send([b"", b"\x00\xff", b"end"])

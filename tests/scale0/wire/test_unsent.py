@@ -1,4 +1,6 @@
-"""Messages that wait for the wire: what is kept, in which order it goes, and the counts that must come out even."""
+"""Tests messages that wait for the wire: what is kept, in which order it goes, and the counts that must
+come out even.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ZAP requests, frame by frame, and what is answered."""
+"""Tests ZAP requests, frame by frame, and what is answered."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from zerotask.wire import jsonrpc, methods
 
 @pytest.fixture
 def joined(bench: Any) -> Any:
-    """A bench with a client c and a node n that serves m in one slot."""
+    """Return a bench with a client c and a node n that serves m in one slot."""
     assert bench.ask("c", "client_connect", "c") == "c"
     assert bench.ask("n", "node_connect", node_id="n", methods=["m"], slots=1) == "n"
     return bench
@@ -113,7 +113,9 @@ def test_a_node_that_comes_back_with_other_methods_is_offered_those_alone(joined
 
 @pytest.mark.parametrize("again", [{"methods": ["m"], "tasks": []}, {"methods": ["m"]}, {}])
 def test_a_node_that_comes_back_holds_what_it_names(joined: Any, again: dict[str, Any]) -> None:
-    """Its tasks are queued at once if it names others; without a word they stay its own for one lease."""
+    """A node's tasks are queued at once if it names others as it comes back; without a word they stay its own for one
+    lease.
+    """
     submit(joined)
     joined.ask("n", "node_task_request", "t")
     assert joined.ask("n", "node_disconnect", "n") is True

@@ -1,4 +1,4 @@
-"""The broker as transcripts: texts of several connections, a clock by hand, and what each is sent."""
+"""Tests the broker as transcripts: texts of several connections, a clock by hand, and what each is sent."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def state(bench, task="t", line="c"):
 
 
 def test_a_node_that_says_what_it_serves_is_offered_tasks_directly(bench):
-    """Published only to those who listen for what no such node was offered."""
+    """A task is published to listeners only if no such node was offered it."""
     client(bench), node(bench, methods=["m"], slots=1)
     submit(bench, "t1"), submit(bench, "t2")
     assert bench.told("n") == [("broker_new_task", ["m", "t1"])]
@@ -123,7 +123,9 @@ def test_more_tasks_than_the_window_holds_are_all_served(bench, monkeypatch):
 
 @pytest.mark.parametrize("seed", range(8))
 def test_each_slot_gets_the_first_of_all_tasks_that_wait(bench, monkeypatch, seed):
-    """However many wait in the store, in whatever order of priorities they came, and whatever is given back (F60)."""
+    """A free slot is given the task of the highest priority, however many wait in the store and are
+    given back (F60).
+    """
     monkeypatch.setattr("zerotask.broker.ready_window.WINDOW", 6)
     dice, wait = random.Random(seed), {}
     client(bench), node(bench, "n", methods=["m"], slots=1), node(bench, "l")
@@ -169,7 +171,9 @@ def test_a_listener_that_joins_late_hears_of_every_task(bench):
 
 @pytest.mark.parametrize("way", ["given back", "lost", "failed", "came due"])
 def test_a_task_that_waits_again_is_announced_for_a_while_whatever_stands_before_it(bench, monkeypatch, way):
-    """To a listener that is still joining; also if the window has no room for it. Not once it is claimed (F61)."""
+    """A task that waits again is announced to a listener that is still joining, also if the window has no room for it.
+    Not once it is claimed (F61).
+    """
     monkeypatch.setattr("zerotask.broker.ready_window.WINDOW", 6)
     client(bench), node(bench, "l"), node(bench, "other")
     for number in range(50):
@@ -260,7 +264,9 @@ def test_leases_outlive_a_restart_for_one_lease(bench):
 
 
 def test_a_node_that_says_nothing_of_its_tasks_keeps_them_for_one_lease_only(bench):
-    """It may have forgotten them: its beats on the new connection do not renew what it held on the old one."""
+    """The node's beats on the new connection do not renew what it held on the old one, as it may have
+    forgotten that.
+    """
     client(bench), node(bench), submit(bench, "kept"), submit(bench, "lost")
     for task in ("kept", "lost"):
         bench.ask("n", "node_task_request", task)
@@ -376,7 +382,7 @@ def test_a_failed_task_answers_its_waiters_with_the_stored_error(bench):
 
 
 def test_a_client_that_wants_to_be_told_is_told_of_its_own_tasks(bench):
-    """In bundles; others and those that did not ask are not."""
+    """A client that asked for results is told the ends of its own tasks in bundles; the other client is told none."""
     assert bench.ask("c", "client_connect", client_id="c", results=True) == "c"
     client(bench, "d"), node(bench)
     submit(bench, "t1"), submit(bench, "t2", max_attempts=1), submit(bench, "t3", line="d")
@@ -553,7 +559,7 @@ def test_a_step_of_the_wall_clock_moves_no_task(bench, step):
 
 
 def test_a_schedule_follows_a_step_of_the_wall_clock_at_once(bench):
-    """Also one that is far from its next look (F7, F8)."""
+    """A schedule whose next look is far away is looked at anew when the wall clock is set (F7, F8)."""
     bench.ask("op", "schedule_add", "s", "0 12 * * *", "m", [], operator=True)
     bench.pass_time(2.0)
     bench.wall_ahead += 12 * 3600.0 - bench.now + 1.0
@@ -584,7 +590,7 @@ def test_time_in_which_the_broker_stood_still_counts_for_no_limit(bench):
 
 
 def test_the_first_sweep_after_a_restart_waits_for_the_reports_of_nodes(bench):
-    """A node that has finished meanwhile connects first (F6)."""
+    """The first sweep does not overtake the report of a node that has finished meanwhile and connects (F6)."""
     client(bench), node(bench), submit(bench, time_limit=10, max_attempts=1)
     bench.ask("n", "node_task_request", "t")
     bench.now += 600.0
@@ -648,7 +654,9 @@ def test_a_task_whose_work_waits_takes_no_slot(bench):
 
 
 def test_a_drained_node_goes_on_with_what_it_has_and_gets_nothing_more(bench):
-    """Also when it comes back, and whoever asks for a task; until an operator undoes it (F62)."""
+    """A drained node stays drained when it comes back, and asks for tasks in vain, until an operator
+    undoes it (F62).
+    """
     client(bench), node(bench, methods=["m"], slots=2), submit(bench, "held")
     bench.ask("n", "node_task_request", "held")
     assert bench.ask("op", "node_drain", "n", operator=True) is True
@@ -668,7 +676,7 @@ def test_a_drained_node_goes_on_with_what_it_has_and_gets_nothing_more(bench):
 
 
 def test_a_node_that_listens_alone_takes_one_task_that_lost_two_nodes_at_a_time(bench):
-    """It gets {} for the other one, which stays for others, and may have it when the first has ended (F63)."""
+    """The node is answered {} for the other such task, which stays for others, until the first has ended (F63)."""
     client(bench), submit(bench, "a", max_attempts=5), submit(bench, "b", max_attempts=5), submit(bench, "sound")
     for name in ("old", "older"):
         node(bench, name)
@@ -687,7 +695,7 @@ def test_a_node_that_listens_alone_takes_one_task_that_lost_two_nodes_at_a_time(
 
 
 def test_a_lost_task_is_counted_and_nothing_waits_for_it(bench):
-    """Its node has a free slot again and is told to stop, its client is answered, an operator may forget it (F64)."""
+    """A lost task frees its node's slot, answers its client, and may be forgotten by an operator (F64)."""
     client(bench), node(bench, methods=["m"], slots=1), submit(bench, "held"), submit(bench, "next")
     bench.ask("n", "node_task_request", "held")
     assert bench.ask("c", "client_task_result", client_id="c", task_id="held", wait=30) is None
@@ -752,7 +760,9 @@ def test_a_silent_node_is_lost_after_three_beats_of_the_page(bench):
 
 
 def test_expired_results_are_looked_for_each_five_seconds(bench, monkeypatch):
-    """Not with each tick: the search costs the disk a transaction."""
+    """The broker looks for expired results each five seconds and not with each tick, as that costs the disk a
+    transaction.
+    """
     sweeps = []
     monkeypatch.setattr(bench.store.ledger, "expire", lambda now: sweeps.append(now) or 0)
     bench.pass_time(20.0)
@@ -780,7 +790,7 @@ def test_delayed_tasks_are_read_in_steps_and_not_while_none_is_due(bench, monkey
 
 
 def test_a_task_has_three_attempts_unless_it_is_said_otherwise(bench):
-    """The default of the page: after three failures it has failed."""
+    """A task has failed after three failures, which is the default of the page."""
     client(bench), node(bench), submit(bench)
     for left in (True, True, False):
         assert bench.ask("n", "node_task_request", "t")["id"] == "t"

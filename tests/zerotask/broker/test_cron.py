@@ -1,4 +1,4 @@
-"""Schedules: each run once, over restarts too; missed runs on record; lines and zones checked."""
+"""Tests schedules: each run happens once, over restarts too; missed runs are recorded; lines and zones are checked."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_a_long_standstill_is_looked_through_within_bounds(ledger):
 
 
 def test_times_are_those_of_the_zone(ledger):
-    """03:30 in Berlin over the change to summer time: 02:30 UTC, then 01:30 UTC."""
+    """A run at 03:30 in Berlin is at 02:30 UTC before the change to summer time, and at 01:30 UTC after it."""
     start = datetime(2026, 3, 28, tzinfo=UTC).timestamp()
     run = cron.pending(schedule("30 3 * * *", "Europe/Berlin"), start, start + 48 * HOUR)
     assert [datetime.fromtimestamp(time, UTC).strftime("%d %H:%M") for time in run.due] == ["28 02:30", "29 01:30"]
@@ -152,7 +152,7 @@ def test_whatever_happens_each_time_is_run_once_or_missed_once(ledger, seed):
     "line, ahead", [("* * * * *", 30 * 24 * HOUR), ("0 * * * *", 3 * HOUR), ("30 3 * * 1", 8000 * HOUR)]
 )
 def test_a_schedule_that_was_run_under_a_clock_that_was_ahead_goes_on_from_now(ledger, line, ahead):
-    """It does not wait for that time, and what was run then is not run again (F8)."""
+    """The schedule does not wait for the wrong time, and runs nothing again that was run then (F8)."""
     ledger.table.save_schedule(schedule(line))
     cron.run_due(ledger, ledger.table, MIDNIGHT + 1.0)
     wrong = cron.pending(schedule(line), MIDNIGHT + ahead, MIDNIGHT + ahead).next
@@ -182,7 +182,9 @@ def test_a_small_step_back_runs_nothing_twice_and_resets_nothing(ledger):
 )
 @pytest.mark.parametrize("line", ["30 2 * * *", "30 1 * * *", "15 2 * * 0", "*/20 * * * *", "59 * * * *"])
 def test_no_time_is_due_that_lies_before_the_last_look(zone, day, line):
-    """Wherever in the hour that is repeated one looks; and whole nights add up to what one look finds (F83)."""
+    """A look finds only times after the last one, also in the hour that is repeated, and all looks together find each
+    once (F83).
+    """
     start = datetime(*day, tzinfo=UTC).timestamp() - 2 * HOUR
     whole = cron.pending(schedule(line, zone), start, start + 12 * HOUR).due
     looks, since = [], start

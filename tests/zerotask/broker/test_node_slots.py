@@ -1,4 +1,4 @@
-"""Slots of nodes: which node is next, what it may be offered, and that each count comes out even."""
+"""Tests slots of nodes: which node is next, what it may be offered, and that each count comes out even."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The order of work within one method, its horizon, and which tasks are announced again."""
+"""Tests the order of work within one method, its horizon, and which tasks are announced again."""
 
 from __future__ import annotations
 

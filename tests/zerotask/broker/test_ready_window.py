@@ -233,7 +233,9 @@ def _work_off(one, steps, done=lambda offer: None):
 @pytest.mark.parametrize("methods", [("bulk", "urgent"), ("urgent", "bulk"), ("b*", "urgent"), ("*",)], ids=str)
 @pytest.mark.parametrize("great, small", [("bulk", "urgent"), ("urgent", "bulk")])
 def test_a_backlog_of_one_method_holds_up_no_higher_priority_of_another(methods, great, small):
-    """Whatever the methods are called, and however the node names them (F59)."""
+    """Tasks of a higher priority go first over methods, whatever these are called and however the node names them
+    (F59).
+    """
     one = ReadyWindow()
     for number in range(60):
         one.add(waiting(number, great, 0))
@@ -245,7 +247,7 @@ def test_a_backlog_of_one_method_holds_up_no_higher_priority_of_another(methods,
 
 
 def test_among_equal_priorities_the_method_served_longest_ago_comes_first():
-    """Also one that never has a second task waiting (F59)."""
+    """Methods of equal priority take turns, also one that never has a second task waiting (F59)."""
     one = ReadyWindow()
     one.add_node("n", ["a", "b", "c"], 1, ["busy"])
     for number in range(30):
@@ -266,7 +268,9 @@ def test_among_equal_priorities_the_method_served_longest_ago_comes_first():
 
 
 def test_a_full_window_takes_what_sorts_before_its_last_task_and_puts_that_out(monkeypatch):
-    """Higher priorities, and earlier tasks that are given back (F60)."""
+    """A full window takes tasks of a higher priority, and earlier ones that are given back, and puts its last one out
+    (F60).
+    """
     monkeypatch.setattr(ready_window, "WINDOW", 3)
     one = ReadyWindow()
     for number in (1, 2, 3, 4):

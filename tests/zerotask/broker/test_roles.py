@@ -62,7 +62,7 @@ def test_only_a_helen_works_on_tasks_of_helens(bench: Any, method: str) -> None:
 
 
 def test_a_helen_learns_who_submitted(bench: Any) -> None:
-    """By the client's name and its key's; for the audit (F37)."""
+    """A Helen is given the client's name and its key's with a task, for its audit (F37)."""
     bench.broker.state.name_of_key = {"K": "ops"}.get
     bench.ask("c", "client_connect", "boss", key="K")
     bench.ask("c", "client_new_task", "boss", "equus.push", {}, "t", key="K", roles=("push",))
@@ -72,6 +72,6 @@ def test_a_helen_learns_who_submitted(bench: Any) -> None:
 
 
 def test_a_wildcard_that_reaches_no_task_of_helens_is_plain() -> None:
-    """As Titanic's own, and prefixes that only look alike."""
+    """A prefix that covers no method of Helen's is plain, such as Titanic's own and those that only look alike."""
     assert [serving(method).scope for method in ("mdp:*", "equusx*", "add", "equus", "equ", "pipelines*")] == [None] * 6
     assert [serving(method).scope for method in ("", "*", "equus*", "equus.*", "equus.x")][1:] == ["helen"] * 4

@@ -1,4 +1,4 @@
-"""In a Scale0 network: `zerotask.broker`, and Titanic as the Guide's client uses it; with and without CURVE."""
+"""Tests `zerotask.broker` in a Scale0 network, and Titanic as the Guide's client uses it, with and without CURVE."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PATIENCE = 60.0
 
 
 class World:
-    """A Scale0 broker, a ZeroTask broker in its network, and a client of the network; with a key each, or none."""
+    """Runs a Scale0 broker, a ZeroTask broker in its network, and a client of the network; with a key each, or none."""
 
     def __init__(self, folder, curve):
         self.folder, self.pairs = folder, {name: Pair(*new_keys()) for name in ("b", "zt", "c", "echo-1")}
@@ -89,7 +89,7 @@ class World:
         return answer["error"]["code"] if "error" in answer else answer["result"]
 
     def echo(self):
-        """A worker in the network that answers what it is asked."""
+        """Start a worker in the network that answers what it is asked."""
         worker = Worker(
             self.reactor, "echo-1", [self.target(self.backend)], lambda request: request.body, keys=self.keys["echo-1"]
         )
@@ -134,7 +134,7 @@ def test_a_task_from_birth_to_result_through_the_network(world):
 @pytest.mark.integration
 @pytest.mark.parametrize("method", ["equus.push", "equus.check", "equus.check.h1", "mdp:equus.web-1"])
 def test_nothing_of_helens_is_asked_through_the_network(world, method):
-    """Its callers have no names; neither as a task, nor as a stored request (F37)."""
+    """Refuse Helen's methods as tasks and as stored requests of the network, whose callers have no names (F37)."""
     world.call("client_connect", client_id="thief")
     params = {"files": {"pwn.lua": "return 1"}, "rings": "off"}
     assert world.call("client_new_task", client_id="thief", method=method, params=params) == errors.UNAUTHORISED
@@ -151,7 +151,7 @@ def test_what_wants_no_answer_gets_none(world):
 
 @pytest.mark.integration
 def test_titanic_says_when_the_broker_does_not_take_a_request(world, monkeypatch):
-    """Its disk is in trouble: 500 is the code of the Guide for that."""
+    """Titanic answers 500, the Guide's code for that, while the broker's disk is in trouble."""
     refused = errors.RpcError(errors.STORING_FAILED, "the disk is full")
     monkeypatch.setattr(world.zerotask._gateway._tasks, "submit", lambda *args, **options: fail(refused))
     assert world.ask("titanic.request", b"echo", b"Hello") == [b"500"]
@@ -159,7 +159,9 @@ def test_titanic_says_when_the_broker_does_not_take_a_request(world, monkeypatch
 
 @pytest.mark.integration
 def test_titanic_as_the_guides_client_uses_it(world):
-    """An RFC 7 client over plain frames: 200 and a UUID, 300 until a worker has answered, 200; closed, then 400."""
+    """An RFC 7 client gets 200 and a UUID, then 300 until a worker has answered, then 200; after the
+    close it gets 400.
+    """
     inbox = []
     mine = world.pairs["c"]
     security = CurveClient(mine.public, mine.secret, world.broker_key) if world.broker_key else None
@@ -205,7 +207,9 @@ def test_a_key_is_good_for_its_own_identity_alone(world):
 
 
 def test_beyond_this_machine_a_network_takes_curve(tmp_path):
-    """Both a pair of ours and a key that is to be proved there."""
+    """Refuse to start on a network of other machines unless there are a pair of ours and a key that is to be proved
+    there.
+    """
     pair, key = Keys(*new_keys()), new_keys()[0]
     for keys, proved in ((None, ""), (pair, ""), (None, key)):
         target = Target("tcp://192.0.2.1:5556", proved)

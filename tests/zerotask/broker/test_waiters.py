@@ -89,7 +89,7 @@ def test_the_number_of_waiting_calls_is_bounded(monkeypatch, log: list[str]) -> 
 
 
 def test_answered_calls_are_cleared_out_of_the_heap(monkeypatch, log: list[str]) -> None:
-    """Twice as many as wait and SLACK more may lie in it."""
+    """The heap holds at most SLACK more than twice the calls that wait."""
     monkeypatch.setattr(waiters, "SLACK", 3)
     held = Waiters()
     for number in range(5):

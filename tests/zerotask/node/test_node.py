@@ -19,7 +19,7 @@ GIVEN = {"method": "m", "params": [1], "attempt": 2, "time_limit": 9.0, "client"
 
 
 class Stage:
-    """A node with its line; work ends when a case says so."""
+    """Holds a node with its line; work ends when a case says so."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, slots: int = 2) -> None:
         monkeypatch.setattr(module.random, "random", lambda: 1.0)  # each pause has its whole length
@@ -188,7 +188,7 @@ def test_a_result_that_cannot_be_stored_is_a_failure_for_good(stage: Stage, resu
 
 
 def test_a_report_is_repeated_until_the_broker_has_stored_it(stage: Stage) -> None:
-    """After 0.25 s, 0.5 s, 1 s ... and 5 s at the most."""
+    """A report is repeated after 0.25 s, 0.5 s, 1 s and so on, and each 5 s at the most."""
     stage.join()
     stage.begin("t")
     stage.end("t")
@@ -288,7 +288,7 @@ def test_a_claim_by_a_name_that_is_lost_connects_again(stage: Stage, code: int, 
 
 
 def test_a_claim_has_no_timeout_but_ends_with_its_connection(stage: Stage) -> None:
-    """After a late answer the task is ours, too."""
+    """A claim waits without a timeout, and its slot is free again once its connection ends."""
     stage.join()
     stage.offer("t")
     for _ in range(30):

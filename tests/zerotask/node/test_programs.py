@@ -1,4 +1,4 @@
-"""Programs that a function runs: what they print, how they end, and that none outlives its task."""
+"""Tests programs that a function runs: what they print, how they end, and that none outlives its task."""
 
 from __future__ import annotations
 
@@ -73,14 +73,14 @@ def test_what_is_kept_of_many_words():
 
 
 def test_who_is_left_behind_is_not_waited_for():
-    """A program that leaves somebody with its pipes has ended all the same."""
+    """A program that has ended is told at once, although its child still holds its pipes."""
     began = time.monotonic()
     assert shell("sleep 20 & echo done")[0] == "done\n"
     assert time.monotonic() - began < 15.0
 
 
 def test_output_is_read_while_errors_come():
-    """Neither pipe runs full while the other is waited for."""
+    """A program that writes much to both pipes ends, as neither runs full while the other is read."""
     script = "import sys\nfor _ in range(40): sys.stdout.write('a' * 9999); sys.stderr.write('b' * 9999 + '\\n')"
     ended = run_program([sys.executable, "-c", script], Context("t", 1, lambda *words: None), 500_000)
     assert (len(ended.output), len(ended.said)) == (399_960, LAST_LINES)

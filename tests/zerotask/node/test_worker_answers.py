@@ -1,4 +1,6 @@
-"""The node's side of its worker processes without processes: what is written, what answers mean, and every limit."""
+"""Tests the node's side of its worker processes without processes: what is written, what answers mean,
+and all limits.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,7 @@ class Child:
 
 
 class Stage(Clock):
-    """A reactor that notes the processes, and the processes of a node on it."""
+    """Is a reactor that notes the processes, and holds the processes of a node on it."""
 
     def __init__(
         self, monkeypatch: pytest.MonkeyPatch, modules: Any = ("one", "two"), entry_points: bool = False
@@ -77,7 +79,7 @@ class Stage(Clock):
         done.addCallbacks(self.outcomes.append, lambda failure: self.outcomes.append(failure.value))
 
     def loaded(self) -> Child:
-        """A process that has its functions."""
+        """Return a process that has loaded its functions."""
         self.processes.load().addErrback(lambda failure: None)
         self.children[-1].say(functions={"add": {}})
         return self.children[-1]
@@ -223,7 +225,7 @@ def test_a_cancelled_task_is_not_tried_again(stage: Stage) -> None:
 
 
 def test_a_process_that_dies_fails_its_task_at_once(stage: Stage) -> None:
-    """Its group is killed, and its pipes are closed half a second later if others hold them."""
+    """The dead process's group is killed, and its pipes are closed half a second later if others hold them."""
     child = stage.loaded()
     stage.run()
     child.protocol.processExited(Failure(RuntimeError("exit 3")))

@@ -1,4 +1,4 @@
-"""The process in which a node's functions run: its frames, what goes wrong in it, and its end with the node's."""
+"""Tests the process in which a node's functions run: its frames, what goes wrong in it, and its end with the node's."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ runpy.run_module("zerotask.node.worker_process", run_name="__main__")
 
 
 class Child:
-    """`python -m zerotask.node.worker_process`, spoken to by hand."""
+    """Runs `python -m zerotask.node.worker_process`, and speaks to it by hand."""
 
     def __init__(self, folder):
         (folder / "jobs.py").write_text(MODULE)
@@ -114,7 +114,7 @@ def child(tmp_path):
 
 
 def gone(pid, within=PATIENCE):
-    """Whether a process ends; a zombie that nobody has waited for has ended."""
+    """Say whether a process ends; a zombie that nobody has waited for has ended."""
     deadline = time.monotonic() + within
     while time.monotonic() < deadline:
         try:
@@ -154,7 +154,7 @@ NO_NUMBERS = [
 
 @pytest.mark.parametrize("text", NO_NUMBERS)
 def test_a_result_with_nan_or_infinity_is_no_json(child, text):
-    """It is not null: that would be another result (F79)."""
+    """A result with NaN or infinity fails the task and does not become null, which would be another result (F79)."""
     told = child.ask("no_number", text)
     assert (told["error"]["code"], told["retry"]) == (errors.FUNCTION_RAISED, False)
     assert told["error"]["message"].startswith("the result is not JSON")
@@ -169,14 +169,14 @@ def test_when_the_node_ends_so_does_work_with_all_it_started(child, tmp_path):
 
 
 def test_a_program_dies_with_the_process_that_runs_it(child, tmp_path):
-    """Also where that is killed alone and can do nothing about it."""
+    """A program ends with its process, also if that is killed alone and can do nothing about it."""
     own, started = begun(child, "program", tmp_path)
     os.kill(own, signal.SIGKILL)
     assert gone(started)
 
 
 def begun(child, method, folder):
-    """Work that goes on: the process of the function, and what that has started."""
+    """Begin work that goes on, and return the process of the function and the one that it has started."""
     pidfile = folder / "pids"
     child.give(method, str(pidfile))
     deadline = time.monotonic() + PATIENCE
@@ -210,7 +210,7 @@ def test_an_answer_is_written_whole_whatever_a_pipe_takes_at_once() -> None:
     ({(1, 2): 3}, "the result is not JSON: "),
 ])  # fmt: skip
 def test_a_result_that_cannot_be_told(value: object, said: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is no JSON, or too long: another try would come to the same."""
+    """A result that is no JSON or too long fails the task without a retry, as another try would come to the same."""
     monkeypatch.setattr(worker_process, "MAX_BODY", 10)
     if said is None:
         assert worker_process._encoded(value) == b'"xxxxxxxx"'

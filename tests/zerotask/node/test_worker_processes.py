@@ -41,7 +41,7 @@ def forks_and_answers(leaves):
 
 
 class Node:
-    """The processes, on a reactor turned by hand."""
+    """Runs the processes of a node on a reactor turned by hand."""
 
     def __init__(self, folder: Path) -> None:
         (folder / "forking.py").write_text(MODULE)
@@ -77,7 +77,7 @@ def node(tmp_path, monkeypatch):
 @pytest.mark.parametrize("leaves", [False, True], ids=["in the group", "in a session of its own"])
 @pytest.mark.parametrize("how, reason", [("killed", "signal 9"), ("exits", "exit code 3")])
 def test_the_death_of_a_process_is_told_at_once_whatever_it_has_forked(node, leaves, how, reason):
-    """A process that it leaves behind holds its pipes open, and not its task (F80)."""
+    """A process that the dead one leaves behind holds its pipes open, and not its task (F80)."""
     begun = time.monotonic()
     failure = node.run("forks_and_dies", leaves, how)
     assert failure.value.code == errors.CHILD_DIED and reason in failure.value.message

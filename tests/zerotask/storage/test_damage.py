@@ -1,4 +1,6 @@
-"""A damaged database: what can be read goes on, what cannot is put aside and named, whatever part is damaged (F64)."""
+"""Tests a damaged database: readable rows go on, and the others are put aside and named, whatever part is damaged
+(F64).
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,7 @@ def lost_ids(ledger, now):
 
 
 def filled(folder):
-    """A store that was ended in order, with tasks, big ones among them, a schedule and a policy."""
+    """Return a store that was ended in order, with tasks, big ones among them, a schedule and a policy."""
     one = Running(folder)
     one.run(*(submitting(task_id, BIG if number % 40 == 7 else b"[1]") for number, task_id in enumerate(ids())))
     row = Schedule("nightly", "0 3 * * *", "UTC", "m", b"[]", b"{}", False, 1.0)
@@ -151,7 +153,9 @@ def _params_of(task_id):
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_damage_while_no_broker_ran(tmp_path, kind):
-    """It is noticed at the start or at the first call that meets it; the old file is kept, the next start is clean."""
+    """Damage is noticed at the start or at the first call that meets it; the old file is kept, and the next start is
+    clean.
+    """
     filled(tmp_path).end()
     path = tmp_path / "tasks.db"
     kind(path)
@@ -376,7 +380,9 @@ def messages_of(one, *jobs):
 
 @pytest.mark.parametrize("code", CODES)
 def test_each_error_of_the_disk_says_what_is_wrong(tmp_path, monkeypatch, code):
-    """To all calls of the transaction that it undoes: here two that wait while the writer is held up."""
+    """An error of the disk is told to all calls of the transaction that it undoes, here two that wait
+    for the writer.
+    """
     monkeypatch.setattr(writer, "BATCH_SECONDS", 3_600.0)
     one, queued = Running(tmp_path), threading.Event()
     one.store.write(lambda ledger, now: queued.wait(), lambda value, error: None)

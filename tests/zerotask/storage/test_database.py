@@ -1,4 +1,4 @@
-"""The store: answers after commits, one bad job among good ones, a full disk, folders that cannot be used."""
+"""Tests the store: answers after commits, one bad job among good ones, a full disk, folders that cannot be used."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_what_was_answered_is_there_again(tmp_path):
 
 
 def replace_connect(monkeypatch, connect):
-    """The writer and the reader open their connections with this function."""
+    """Let the writer and the reader open their connections with this function."""
     for module in (database, reader, writer):
         monkeypatch.setattr(module, "connect", connect)
 
@@ -137,7 +137,7 @@ def test_a_full_disk_is_told_loses_nothing_and_passes(running, small_disk):
 
 
 class Failing:
-    """A connection whose disk fails at a statement that begins so."""
+    """Wraps a connection whose disk fails at a statement that begins with one of `words`."""
 
     def __init__(self, connection, words):
         self._connection, self._words = connection, words
@@ -198,7 +198,7 @@ class Gate:
 
 
 def told_by(running, *calls):
-    """The answers to `(write or read, job)` calls that are made at once, in the order in which they come."""
+    """Return the answers to `(write or read, job)` calls that are made at once, in the order in which they come."""
     told = []
     for number, (call, job) in enumerate(calls):
         call(job, lambda value, error, number=number: told.append((number, value, error and error.code)))
@@ -207,7 +207,7 @@ def told_by(running, *calls):
 
 
 def test_a_read_sees_the_writes_that_came_before_it(running):
-    """Also while the writer is busy: the read waits for them, and for none that come after it."""
+    """A read waits for the writes before it while the writer is busy, and for none that come after it."""
     gate, store = Gate(), running.store
     running.run(submitting("t"))
     claim = lambda ledger, now: ledger.claim("t", "n", 1, now) is not None  # noqa: E731
@@ -236,7 +236,7 @@ def test_reads_that_wait_for_writes_are_answered_when_the_store_ends(tmp_path):
 
 
 def test_a_slow_reader_has_little_in_memory(running):
-    """Big results that nobody takes off the store's hands stay on disk."""
+    """Big results that nobody takes off the store's hands stay on disk: the store reads a bounded number ahead."""
     asked = []
 
     def read(ledger, now):
@@ -262,7 +262,7 @@ def test_a_folder_has_one_broker(tmp_path, running):
 
 
 def test_tasks_are_their_owners_alone(tmp_path):
-    """Also in a folder that was there and is open to all."""
+    """The files of the store are closed to others, also in a folder that was there and is open to all."""
     folder = tmp_path / "open"
     folder.mkdir(mode=0o755)
     one = Running(folder)

@@ -1,4 +1,4 @@
-"""Pages read without SQLite, against what SQLite says: each kind of value, page size, overflow, log and damage."""
+"""Tests pages read without SQLite against what SQLite says: each kind of value, page size, overflow, log and damage."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VALUES = [
 
 
 def database(folder: Path, size: int = 512, rows: int = 60, longest: int = 3000) -> Path:
-    """A database with a table of all kinds of values, an index on it, and rows that overflow their page."""
+    """Return a database with a table of all kinds of values, an index on it, and rows that overflow their page."""
     path = folder / "a.db"
     connection = sqlite3.connect(path)
     connection.execute(f"PRAGMA page_size = {size}")
@@ -49,7 +49,7 @@ def rows_of(path: Path) -> list[tuple]:
 
 
 def read(path: Path, name: str = "t", log: Path | None = None) -> tuple[list[tuple], Tree]:
-    """The rows of a table as our reader has them, sorted by their rowids."""
+    """Return the rows of a table as our reader has them, sorted by their rowids, and the tree they are from."""
     opened = Pages(path, log or path.with_suffix(".none"))
     tree = Tree(opened)
     try:
@@ -95,7 +95,9 @@ def test_an_index_has_all_its_rows(tmp_path: Path, size: int) -> None:
 
 @pytest.mark.parametrize("length", [*range(470, 485), *range(980, 1000), *range(1480, 1500), *range(0, 20)])
 def test_a_row_of_each_length_around_the_page(tmp_path: Path, length: int) -> None:
-    """In the page, one byte more, and where the part that stays in the page changes."""
+    """A row is read whole whether it fits into the page, is one byte longer, or is as long as where its first part
+    changes.
+    """
     path = tmp_path / "a.db"
     with sqlite3.connect(path) as connection:
         connection.execute("PRAGMA page_size = 512")
@@ -218,7 +220,7 @@ def test_the_size_of_a_page_is_what_the_header_says_if_it_can_be(tmp_path: Path,
 
 
 def logged(folder: Path) -> tuple[Path, Path]:
-    """A database whose last changes are in its log alone, as copies that no SQLite has open."""
+    """Return a database whose last changes are in its log alone, and that log, as copies that no SQLite has open."""
     path = database(folder, 512, rows=20, longest=200)
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA journal_mode = WAL")

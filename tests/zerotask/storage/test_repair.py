@@ -1,4 +1,4 @@
-"""Repairs of small databases, rule by rule: which rows are kept, which are strays, and what the files are called."""
+"""Tests repairs of small databases, rule by rule: which rows are kept, which are strays, and the names of the files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TASK = {
 
 
 class Database:
-    """A database of the schema under a path, filled row by row with SQLite itself."""
+    """Holds a database of the schema under a path, filled row by row with SQLite itself."""
 
     def __init__(self, folder: Path, schema: str = SCHEMA) -> None:
         self.path = folder / "tasks.db"
@@ -158,7 +158,7 @@ def test_a_task_that_lacks_a_part_that_it_needs_is_lost(
 
 
 def long_tasks(database: Database, count: int = 90) -> None:
-    """Tasks whose params and outcomes lie in tables of their own, on pages of several levels."""
+    """Add tasks whose params and outcomes lie in tables of their own, on pages of several levels."""
     database.tasks(*({"state": "finished", "params": None} for _ in range(count)), {"params": None})
     for table, column in (("params", "params"), ("outcomes", "outcome")):
         rows = [{"seq": number, column: LONG} for number in range(1, count + (table == "params") + 1)]

@@ -1,4 +1,4 @@
-"""The clock of tasks: even over steps of the wall clock, and over restarts under any clock."""
+"""Tests the clock of tasks: it is even over steps of the wall clock, and over restarts under any clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of clients and nodes: what a key may be called."""
+"""Tests names of clients and nodes: what a key may be called."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ from zerotask.tasks.connections import CLIENTS, LEASE, NODES, Caller, Leases, Na
     ],
 )  # fmt: skip
 def test_a_key_may_use_its_own_names(name: str, bound: str | None, may: bool) -> None:
-    """For clients and for nodes (F68)."""
+    """A name that is the key's own is granted to clients and to nodes; any other one is refused as
+    UNAUTHORISED (F68).
+    """
     caller = Caller("line", "K", bound=bound)
     for codes in (CLIENTS, NODES):
         if may:
@@ -111,7 +113,7 @@ def test_the_newest_name_of_a_connection_is_found() -> None:
 
 
 def test_a_name_that_is_granted_again_leaves_its_former_connection() -> None:
-    """It was heard just now, so that it is the last to be silent."""
+    """The newly granted name is on its new connection alone, and is the last one to be silent."""
     names = Names(NODES)
     names.grant("a", ONE, 0.0)
     other = names.grant("b", TWO, 1.0)

@@ -1,4 +1,4 @@
-"""A task's life, rule by rule, under a clock by hand."""
+"""Tests a task's life, rule by rule, under a clock by hand."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ def test_what_is_given_back_in_order_costs_no_attempt_within_bounds(ledger, most
 
 @pytest.mark.parametrize("most", [2, 3, 7])
 def test_losses_of_nodes_count_apart_from_failures(ledger, most):
-    """A neighbour that kills the node costs nothing of what the task may fail, and the other way round (F63)."""
+    """A task's losses of nodes use up none of its failures, and its failures none of its losses (F63)."""
     ledger.submit(order(max_attempts=most), 0.0)
     for number in range(2 * (most - 1)):
         assert ledger.claim("t", "n", number + 1, number * 1000.0)
@@ -299,7 +299,9 @@ def test_a_node_lost_on_the_last_attempt_is_final(ledger, end):
 
 
 def test_a_node_that_came_back_goes_on_with_what_it_names(ledger):
-    """Held still, or queued because it seemed lost; not what others have taken."""
+    """The node goes on with what it still holds or what was queued because it seemed lost, not with what others have
+    taken.
+    """
     claimed(ledger)
     assert ledger.adopt("n", 2, ["t", "none"], 1.0) == 1
     assert ledger.lapse(1, 2.0) == 0
@@ -319,7 +321,7 @@ def test_a_report_moves_the_task_to_the_nodes_newest_lease(ledger):
 
 
 def test_a_time_limit_is_kept_by_the_broker_too(ledger):
-    """A lease after the limit, in which the node may say so itself."""
+    """The broker ends a task a grace period after its limit, in which the node may say so itself."""
     claimed(ledger, time_limit=10.0, max_attempts=2)
     assert ledger.overrun(10.0 + OVERRUN_GRACE - 0.1) == 0
     assert ledger.overrun(10.0 + OVERRUN_GRACE) == 1

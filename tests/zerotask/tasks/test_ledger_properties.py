@@ -1,4 +1,4 @@
-"""The ledger under random orders of events and a random clock: what must hold after each, on both task tables."""
+"""Tests the ledger under random orders of events and a random clock, on both task tables; checks follow each event."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MAY_FOLLOW = {
 
 
 class Play:
-    """The same random events on two ledgers; nodes with leases that are replaced when they lapse."""
+    """Plays the same random events on two ledgers; nodes have leases that are replaced when they lapse."""
 
     def __init__(self, seed: int) -> None:
         self.dice, self.now, self.next_lease = random.Random(seed), 0.0, 1
@@ -45,7 +45,7 @@ class Play:
         return self.next_lease
 
     def both(self, name: str, *args: object) -> tuple[object, RpcError | None]:
-        """The call on both ledgers, which must say the same."""
+        """Call both ledgers, which must say the same, and return the answer."""
         said = [self._said(ledger, name, args) for ledger in (self.memory, self.sql)]
         assert [str(one) for one in said[0]] == [str(one) for one in said[1]], (name, args)
         return said[0]
@@ -114,14 +114,15 @@ class Play:
 
 
 def _told(ledger: Ledger) -> list[tuple[object, ...]]:
-    """The notices, but for bodies, which SQLite's table keeps apart when they are big."""
+    """Return the notices without bodies, which SQLite's table keeps apart when they are big."""
     return [(n.task.id, n.task.state, n.task.due, n.holder, n.stop) for n in ledger.notices]
 
 
 @pytest.mark.parametrize("seed", range(24))
 def test_whatever_happens(seed):
-    """Only legal changes of state; attempts are claims, of which never more fail or get lost than allowed; a lease
-    exactly while held; the first end stands; and SQLite's table says what a dict would say."""
+    """A task changes its state only as allowed, never fails or gets lost too often, and has a lease exactly while held.
+    The first end stands, attempts are claims, and SQLite's table says what a dict would say.
+    """
     play = Play(seed)
     for _ in range(EVENTS):
         before = {task_id: task.state for task_id, task in play.memory.table.tasks.items()}
@@ -134,7 +135,7 @@ def test_whatever_happens(seed):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_every_task_ends_if_some_node_goes_on(seed):
-    """After any history, a node that claims and finishes what is due brings every task to its end."""
+    """A node that claims and finishes what is due brings every task to its end, after any history."""
     play = Play(seed)
     for _ in range(EVENTS // 4):
         play.event()

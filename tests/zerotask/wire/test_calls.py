@@ -1,4 +1,4 @@
-"""Calls over one link without sockets: what goes out together, how each call ends, and what is left of it."""
+"""Tests calls over one link without sockets: what goes out together, how each call ends, and what is left of it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Line:
 
 
 class Stage:
-    """An Rpc, its line and clock, and the outcome of each call."""
+    """Holds an Rpc, its line and clock, and the outcome of each call."""
 
     def __init__(self) -> None:
         self.clock, self.line, self.renewals, self.notices = Clock(), Line(), [], []  # type: ignore[var-annotated]

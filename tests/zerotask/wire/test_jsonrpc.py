@@ -1,4 +1,6 @@
-"""JSON-RPC 2.0: the standard's examples, ids as texts, limits from both sides, two ways of reading in agreement."""
+"""Tests JSON-RPC 2.0: the standard's examples, ids as texts, limits from both sides, two ways of reading
+in agreement.
+"""
 
 from __future__ import annotations
 
@@ -117,12 +119,12 @@ def test_an_invalid_request_keeps_its_id_where_it_has_one():
 
 
 def nested(depth: int) -> bytes:
-    """A request whose whole text is nested this deep."""
+    """Return a request whose whole text is nested this deep."""
     return b'{"jsonrpc":"2.0","method":"x","id":1,"params":' + b"[" * (depth - 1) + b"]" * (depth - 1) + b"}"
 
 
 def test_depth_has_a_limit():
-    """Counted from the outside of the text, so that a batch takes one level of it."""
+    """The depth is counted from the outside of the text, so that a batch takes one level of it."""
     for before, after, deepest in ((b"", b"", MAX_DEPTH), (b"[", b"]", MAX_DEPTH - 1)):
         (call,), (fault,) = (jsonrpc.parse(before + nested(d) + after).entries for d in (deepest, deepest + 1))
         assert isinstance(call, Call)
@@ -140,7 +142,7 @@ def test_many_flat_calls_are_no_depth():
 
 
 def test_parts_have_a_limit(monkeypatch):
-    """Arrays and objects, but not the brackets in texts, whatever is escaped there."""
+    """Arrays and objects count, but not the brackets in texts, with any escape there."""
     monkeypatch.setattr(jsonrpc, "MAX_PARTS", 5)
     call = '{"jsonrpc":"2.0","method":"m","params":[%s],"id":1}'
     assert isinstance(jsonrpc.parse((call % "[],{},[]").encode()).entries[0], jsonrpc.Call)
@@ -161,7 +163,7 @@ def test_a_batch_has_a_limit():
 
 @pytest.mark.adversary(65)
 def test_a_batch_of_100000_is_one_fault():
-    """It is refused whole, in one answer, before any of it is read as a call."""
+    """A batch of 100,000 calls is refused whole, in one answer, before any of it is read as a call."""
     one = b'{"jsonrpc":"2.0","method":"x","id":1}'
     (fault,) = jsonrpc.parse(jsonrpc.batch([one] * 100_000)).entries
     assert (fault.id, fault.error.code) == (b"null", PARSE)

@@ -1,4 +1,4 @@
-"""Texts of JSON-RPC at both sides of each limit, and each form of what is written and read, byte by byte."""
+"""Tests texts of JSON-RPC at both sides of each limit, and each form of what is written and read, byte by byte."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Links to a broker without sockets: what a monitor tells, when keys are read again, and what is closed."""
+"""Tests links to a broker without sockets: what a monitor tells, when keys are read again, and what is closed."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Line:
 
 
 class Stage:
-    """A link, its sockets, and what came of them."""
+    """Holds a link, its sockets, and what came of them."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.clock = Clock()

@@ -1,4 +1,4 @@
-"""The methods of the seed, each by its name and its arity; and that calls of any other shape are refused."""
+"""Tests the methods of the seed, each by its name and its arity; calls of any other shape are refused."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_too_few_and_too_many_parameters_are_refused(bench, name):
 
 
 def test_what_goes_beyond_the_seed_is_taken_by_name_only():
-    """So that a call by position means what it always meant."""
+    """Options beyond the seed are taken by name only, so that a call by position means what it always meant."""
     beyond = {name: method.extras for name, method in methods.METHODS.items() if name in METHODS and method.extras}
     assert beyond == {
         "client_connect": {"results"},

@@ -1,8 +1,8 @@
 """Gives each turn of the reactor to one of those that have long work, in rotation.
 
 Each of them works for a slice and then lets others go on. If all worked in the same turn, a ping of an agent would wait
-for the sum of them; so it waits for one. Slices are short while agents send more than Helen handles, and longer at
-other times: each turn of the reactor costs 50 us. It has the interface of a reactor that its callers need.
+for the sum of them; so it waits for one. Slices are short while an agent floods, and longer at other times: each turn
+of the reactor costs 50 us. It has the interface of a reactor that its callers need.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 SHORT_SLICE = 0.0005  # seconds of work in one turn
 LONG_SLICE = 0.002
-PRESSED_SECONDS = 1.0  # for which slices are short after an agent has sent more than one slice handles
+PRESSED_SECONDS = 1.0  # for which slices are short after an agent has flooded
 
 
 class WaitingCall:
@@ -55,7 +55,7 @@ class TurnRotation:
         self._next: Any = None
 
     def press(self) -> None:
-        """Take note that an agent has sent more than one slice handles."""
+        """Take note that an agent floods."""
         self.pressed_until = self._steady() + PRESSED_SECONDS
 
     def is_pressed(self) -> bool:

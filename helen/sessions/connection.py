@@ -36,6 +36,7 @@ from helen.sessions.deadlines import (
     Phase,
 )
 from helen.sessions.fair_turns import BUSY_SECONDS, SLICE_SECONDS
+from helen.sessions.flood_meter import FloodMeter
 from helen.sessions.socket_options import tune_socket
 from helen.sessions.unsent_bytes import UNSENT_MOST, OutgoingBytes
 from helen.storage.enrolled_keys import Identity, NotEnrolled
@@ -173,6 +174,7 @@ class AgentConnection(Protocol):
         self._part = PartialInput()
         self._cheap = 0  # messages of this turn that are no results
         self._little = 0  # bytes that are handled at once in any case
+        self._flood = FloodMeter()
         self._busy_until = 0.0  # monotonic seconds
 
     @property
@@ -182,7 +184,7 @@ class AgentConnection(Protocol):
 
     @property
     def is_busy(self) -> bool:
-        """Return whether it sent more than one slice handles within the last BUSY_SECONDS: then others come first."""
+        """Return whether it has flooded within the last BUSY_SECONDS: then others come first."""
         return self._read_at < self._busy_until
 
     @property
@@ -325,10 +327,11 @@ class AgentConnection(Protocol):
     def _listen(self) -> None:
         """Handle a turn's messages. Results go to the owner at once: a call for each of them would be felt."""
         self._cheap, part, report, result = 0, self._part, self.owner.report, self.owner.result
-        is_cut, steady = False, self.owner.steady
+        is_cut, taken, steady = False, 0, self.owner.steady
         until = steady() + SLICE_SECONDS
         for message in self.conversation.turn():
             part.part = None
+            taken += 1
             kind = type(message)
             if kind is m.Report and self.admitted:
                 report(self, message)  # type: ignore[arg-type]
@@ -342,7 +345,8 @@ class AgentConnection(Protocol):
                 is_cut = self.conversation.unread > 0  # else it has taken its time, and has said no more
                 break
         if is_cut or self.conversation.more:
-            self._busy_until = until + BUSY_SECONDS
+            if self._flood.is_flood(taken, part.bytes, until):
+                self._busy_until = until + BUSY_SECONDS
             self._pause()
             self.owner.later(self)
         else:

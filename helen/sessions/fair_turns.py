@@ -3,7 +3,7 @@
 `soon` joins all that is said to a connection in one turn; `later` lets one go on listening in the next turn;
 `has_time` says if what has just come may be handled in this turn; `walk` goes through many things in short steps, and
 `walk_all` says when it is through, or why not.
-Connections that send more than a slice of SLICE_SECONDS handles are busy: all of them together have one slice at a
+Connections that flood (helen.sessions.flood_meter) are busy: all of them together have one slice of SLICE_SECONDS at a
 time, in rotation, and rest between two, so that a ping of another agent waits for one slice at most, however many
 of them there are, and their results leave the journal and the evaluation some time. Walks, busy connections and others
 that work long share a rotation: one of them works in each turn of the reactor (helen.turn_rotation).
@@ -28,7 +28,7 @@ CALM_STEP_SECONDS = LONG_SLICE  # the same at other times: a thousand agents tha
 SLICE_SECONDS = 0.0005  # of work for one connection, before others are looked at
 REST = 1.0  # times what a busy slice took, until the next one
 REST_MOST = 0.010  # seconds
-BUSY_SECONDS = 1.0  # after its last cut slice a connection counts as busy
+BUSY_SECONDS = 1.0  # after its last slice of a flood a connection counts as busy
 STALE_SECONDS = 3 * CALM_STEP_SECONDS  # after which a turn that nobody ended is over; a timer for each would cost more
 
 
@@ -41,7 +41,7 @@ class Speaker(Protocol):
 
     @property
     def is_busy(self) -> bool:
-        """Return True if it has lately sent more than one slice handles."""
+        """Return True if it has lately flooded."""
 
     def flush(self) -> None:
         """Write what has been said to it."""

@@ -22,6 +22,7 @@ from helen.sessions.connection import CHEAP_MESSAGES, FAST_PART, GREAT_PART, Hol
 from helen.sessions.deadlines import DEAD_SECONDS
 from helen.sessions.deadlines import QUIET_SECONDS as SILENT_SECONDS
 from helen.sessions.fair_turns import BUSY_SECONDS, REST_MOST, SLICE_SECONDS
+from helen.sessions.flood_meter import FLOOD_BYTES, FLOOD_SLICES
 from helen.sessions.quota_control import LOOK_SECONDS, RETRY_LEAST, RETRY_MOST, Level
 from helen.sessions.result_intake import FAIR_UNEVALUATED, MOST_UNEVALUATED, SHARE
 
@@ -162,19 +163,24 @@ def test_pings_are_answered_a_few_in_a_turn(clock: Clock) -> None:
     assert sum(heard) + len(peer.hear()) == 1_000
 
 
-def test_results_take_one_slice(clock: Clock) -> None:
-    """An agent with more results than a slice goes on in the next turns, and counts as busy for a second after."""
-    home = Home(clock)
-    peer = home.agent()
-    turns = home.house.fair_turns
+def take_time(home: Home, clock: Clock, seconds: float) -> None:
+    """Have each result take so long."""
     append = home.journal.append
 
     def slow(entry: Any) -> bool:
-        clock.rightNow += SLICE_SECONDS / 3.5
+        clock.rightNow += seconds
         return append(entry)
 
     home.journal.append = slow  # type: ignore[method-assign]
-    peer.say(*(m.Report("s", number, "cpu", b"{}") for number in range(1, 11)))
+
+
+def test_results_take_one_slice(clock: Clock) -> None:
+    """An agent with many bytes of results goes on in the next turns, and counts as busy for a second after."""
+    home = Home(clock)
+    peer = home.agent()
+    turns = home.house.fair_turns
+    take_time(home, clock, SLICE_SECONDS / 3.5)
+    peer.say(*(m.Report("s", number, "cpu", b"{%b}" % (b" " * FLOOD_BYTES)) for number in range(1, 11)))
     taken = [len(home.journal.entries)]
     while turns._busy:
         assert peer.transport.producerState == "paused"
@@ -194,18 +200,44 @@ def test_results_take_one_slice(clock: Clock) -> None:
     assert not peer.connection.is_busy
 
 
+def test_few_results_make_nobody_busy(clock: Clock) -> None:
+    """Helen lost the processor for a moment: an agent that sends as agents do goes on in the next turn, before others
+    that flood, and slices stay long.
+    """
+    home = Home(clock)
+    peer = home.agent()
+    turns = home.house.fair_turns
+    take_time(home, clock, 20 * SLICE_SECONDS)
+    peer.say(*reports(1, 3))
+    taken = [len(home.journal.entries)]
+    while turns._to_listen:
+        assert peer.transport.producerState == "paused"
+        turns._turn()
+        taken.append(len(home.journal.entries))
+    assert taken == [1, 2, 3]
+    assert peer.transport.producerState == "producing"
+    assert (peer.connection.is_busy, turns.rotation.is_pressed()) == (False, False)
+
+
+def test_few_results_again_and_again_are_a_flood(clock: Clock) -> None:
+    """Each takes long: however few come at once, an agent that has more to say in each turn is one that floods."""
+    home = Home(clock)
+    peer = home.agent()
+    turns = home.house.fair_turns
+    take_time(home, clock, 2 * SLICE_SECONDS)
+    peer.say(*reports(1, FLOOD_SLICES + 1))
+    while turns._to_listen:
+        turns._turn()
+    assert len(home.journal.entries) == FLOOD_SLICES
+    assert (peer.connection.is_busy, turns.rotation.is_pressed()) == (True, True)
+
+
 def test_one_slow_message_makes_nobody_busy(clock: Clock) -> None:
     """Helen lost the processor for a moment: what comes after it is heard at once, before all that flood."""
     home = Home(clock)
     peer = home.agent()
     peer.hear()
-    append = home.journal.append
-
-    def slow(entry: Any) -> bool:
-        clock.rightNow += 20 * SLICE_SECONDS
-        return append(entry)
-
-    home.journal.append = slow  # type: ignore[method-assign]
+    take_time(home, clock, 20 * SLICE_SECONDS)
     peer.say(m.Report("s", 1, "cpu", b"{}"))
     assert not peer.connection.is_busy
     peer.say(m.Ping(7))

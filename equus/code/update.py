@@ -30,7 +30,8 @@ from equus.code.library import (
 )
 from equus.code.news import News
 from equus.identity.trusted_keys import TrustedKeys
-from equus.link.connection import ANSWER_WITHIN, Connection, Unanswered
+from equus.link.connection import Connection
+from equus.link.questions import ANSWER_WITHIN, Unanswered
 from equus.policy.policy import PolicyInForce
 from equus_protocol import delivery, freshness, roots
 from equus_protocol import messages as m

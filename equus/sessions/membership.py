@@ -19,7 +19,8 @@ from twisted.python.failure import Failure
 from equus.identity.identity import Identity, IdentityError, Token, default_name
 from equus.identity.identity_store import IdentityStore
 from equus.identity.trusted_keys import TrustedKeys
-from equus.link.connection import Connection, Unanswered
+from equus.link.connection import Connection
+from equus.link.questions import Unanswered
 from equus.link.trust import Trust, by_identity, by_token, explain
 from equus.sessions.enrolment import ENROL_WITHIN, Enrolment
 from equus.settings import Server, Settings

@@ -7,7 +7,7 @@ from twisted.internet.defer import succeed
 
 from equus.agent import TICK
 from equus.code.library import hash_of
-from equus.link.connection import MAX_ID
+from equus.link.questions import MAX_ID
 from equus.policy import policy
 from equus_protocol import messages as m
 

@@ -13,7 +13,7 @@ from equus import health
 from equus.agent import TICK
 from equus.code import news
 from equus.code.news import MOST, STALE, News
-from equus.link.connection import ANSWER_WITHIN
+from equus.link.questions import ANSWER_WITHIN
 from equus.link.route import AVOIDED, MAX_RETRY_AFTER, Route
 from equus.settings import parse_server
 from equus_protocol import delivery, freshness, roots

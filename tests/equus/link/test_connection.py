@@ -6,16 +6,12 @@ from twisted.internet.testing import StringTransport
 from equus.link.connection import (
     ACCEPTED_AFTER,
     CLOSE_WITHIN,
-    DROP_AFTER,
     HANDSHAKE_WITHIN,
     MAX_ARGS,
-    MAX_UNSENT,
     MESSAGES_PER_TURN,
-    PING_AFTER,
-    SWITCH_DROP_AFTER,
-    SWITCH_PING_AFTER,
     Connection,
 )
+from equus.link.joined_writes import MAX_UNSENT
 from equus_protocol import messages as m
 
 EMPTY = m.Schedule(1, b"[]")
@@ -56,111 +52,6 @@ def test_a_ping_is_answered_under_its_id(meet, ear):
     helen.hear()
     assert helen.say(EMPTY, m.Ping(0), m.Ping(2**31 - 1)) == [m.Pong(0), m.Pong(2**31 - 1)]
     assert ear.events == ["accepted", EMPTY]
-
-
-@pytest.mark.adversary(48)
-def test_a_silent_helen_of_version_2_is_pinged_and_dropped(meet, ear):
-    """A silent Helen of version 2 is pinged after 20 s, and dropped 10 s later."""
-    helen = meet(ear)
-    helen.hear()
-    helen.say(EMPTY)
-    helen.clock.advance(PING_AFTER - 0.1)
-    assert helen.hear() == []
-    helen.clock.advance(0.1)
-    assert helen.hear() == [m.Ping(1)]
-    helen.clock.advance(DROP_AFTER - 0.1)
-    assert helen.transport.ended is None
-    helen.clock.advance(0.1)
-    assert helen.transport.ended == "aborted"
-
-
-@pytest.mark.adversary(57)
-@pytest.mark.parametrize("slept", [12.0, 31.0, 75.0, 40_000.0])
-@pytest.mark.parametrize("was_pinged", [False, True])
-def test_an_agent_that_slept_pings_before_it_drops(meet, ear, slept, was_pinged):
-    """An agent that slept pings before it drops the connection, and leaves Helen its full time for an answer (F86)."""
-    helen = meet(ear)
-    helen.hear()
-    helen.say(EMPTY)
-    helen.clock.advance(PING_AFTER if was_pinged else PING_AFTER - 5.0)
-    helen.hear()
-    helen.clock.advance(slept)
-    assert helen.transport.ended is None
-    assert [type(each) for each in helen.hear()] == [m.Ping]
-    helen.clock.advance(DROP_AFTER - 0.1)
-    assert helen.transport.ended is None
-    helen.clock.advance(0.1)
-    assert helen.transport.ended == "aborted"
-
-
-@pytest.mark.parametrize("slept", [9.0, 75.0])
-def test_an_agent_that_slept_does_not_switch_before_it_has_pinged(meet, ear, slept):
-    """An agent that slept pings before it switches to another Helen, while an answer is due (F86)."""
-    helen = meet(ear)
-    helen.hear()
-    helen.say(EMPTY)
-    helen.can_switch = True
-    helen.equus.await_answer(True)
-    helen.clock.advance(SWITCH_PING_AFTER)
-    helen.hear()
-    helen.clock.advance(slept)
-    assert helen.transport.ended is None
-    assert m.Ping in [type(each) for each in helen.hear()]
-    helen.clock.advance(SWITCH_DROP_AFTER)
-    assert helen.transport.ended == "aborted"
-
-
-def test_with_another_helen_to_go_to_silence_is_not_borne_for_long(meet, ear):
-    """With another Helen in reach, a silent one is pinged after 4 s while an answer is due, and dropped 4 s later; any
-    byte begins anew.
-    """
-    helen = meet(ear)
-    helen.hear()
-    helen.say(EMPTY)
-    helen.can_switch = True
-    helen.clock.advance(PING_AFTER - 1)
-    assert helen.hear() == []  # nothing awaits an answer
-    assert helen.say(m.Ping(1)) == [m.Pong(1)]
-    helen.equus.await_answer(True)
-    helen.clock.advance(SWITCH_PING_AFTER)
-    assert helen.hear() == [m.Ping(1)]
-    helen.say(m.Pong(1))
-    helen.clock.advance(SWITCH_PING_AFTER)
-    helen.clock.advance(SWITCH_DROP_AFTER - 0.1)
-    assert helen.transport.ended is None
-    helen.clock.advance(0.2)
-    assert helen.transport.ended == "aborted"
-
-
-@pytest.mark.parametrize(("has_choice", "is_answered"), [(False, False), (True, True)])
-def test_otherwise_it_is(meet, ear, has_choice, is_answered):
-    """Without another Helen, or after the answer, the usual times for silence count."""
-    helen = meet(ear)
-    helen.hear()
-    helen.say(EMPTY)
-    helen.can_switch = has_choice
-    helen.equus.await_answer(True)
-    if is_answered:
-        helen.equus.await_answer(False)
-    helen.clock.advance(SWITCH_PING_AFTER)
-    helen.clock.advance(SWITCH_DROP_AFTER)
-    assert (helen.transport.ended, [each for each in helen.hear() if isinstance(each, m.Ping)]) == (None, [])
-
-
-def test_any_byte_is_a_sign_of_life(meet, ear):
-    """Any byte ends the silence, be it a pong or half a line."""
-    helen = meet(ear)
-    helen.hear()
-    helen.say(EMPTY)
-    for _ in range(5):
-        helen.clock.advance(PING_AFTER)
-        helen.hear()
-        helen.clock.advance(DROP_AFTER / 2)
-        helen.say(m.Pong(1))
-    helen.clock.advance(PING_AFTER)
-    helen.say_bytes(b"re")
-    helen.clock.advance(DROP_AFTER)
-    assert helen.transport.ended is None
 
 
 def test_what_is_said_in_one_turn_is_one_write(meet, ear):
@@ -265,24 +156,6 @@ def test_closing_flushes_and_is_cut_off_if_nobody_answers(meet, ear):
     assert (helen.transport.value(), helen.transport.ended) == (b"result 1 load 2\n{}\n", "lost")
     helen.clock.advance(CLOSE_WITHIN)
     assert helen.transport.ended == "aborted"
-
-
-def test_an_answer_comes_to_who_asked(meet, ear):
-    """An answer goes to the request with its id, and a lost connection fails the requests that are open."""
-    helen = meet(ear)
-    helen.hear()
-    helen.say(EMPTY)
-    answers, failures = [], []
-    helen.equus.ask(m.AskManifest).addCallbacks(answers.append, failures.append)
-    helen.equus.ask(lambda message_id: m.Fetch(message_id, "a" * 64)).addCallbacks(answers.append, failures.append)
-    assert helen.hear() == [m.AskManifest(1), m.Fetch(2, "a" * 64)]
-    helen.say(m.File(2, "a" * 64, b"return {}"))
-    assert answers == [m.File(2, "a" * 64, b"return {}")]
-    helen.equus.connectionLost()
-    assert len(failures) == 1
-    helen.equus.ask(m.AskManifest).addErrback(failures.append)
-    assert len(failures) == 2
-    assert ear.events[-1] == "lost"
 
 
 def test_no_timer_outlives_a_connection(meet, ear):

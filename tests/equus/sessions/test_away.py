@@ -9,7 +9,7 @@ from twisted.logger import globalLogPublisher
 from twisted.python.failure import Failure
 
 from equus.agent import TICK
-from equus.link.connection import MAX_ID
+from equus.link.questions import MAX_ID
 from equus.sessions.membership import RENEWAL_PAUSE, WARNS_BEFORE
 from equus_protocol import messages as m
 

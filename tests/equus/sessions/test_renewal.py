@@ -11,7 +11,7 @@ from twisted.python.failure import Failure
 
 from equus.agent import TICK
 from equus.identity.identity_store import IdentityStore
-from equus.link.connection import MAX_ID
+from equus.link.questions import MAX_ID
 from equus.sessions.enrolment import ENROL_WITHIN
 from equus.sessions.lost_connection import explain_loss
 from equus.settings import Settings, parse_server

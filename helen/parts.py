@@ -1,4 +1,4 @@
-"""Names and types what wiring.py has made: the one value that the web rooms and the network of Helens are given."""
+"""Names and types the result of wiring.py: the one value that the web interface and the network of Helens are given."""
 
 from __future__ import annotations
 

@@ -80,7 +80,8 @@ class Series:
         return FixedSeries(self._ids)
 
     def take_changes(self) -> Callable[[], pa.Table] | None:
-        """Return what makes the whole table if it has changed: it must be on disk before a segment that needs it.
+        """Return a function that makes the whole table if that has changed: it must be on disk before a segment that
+        needs it.
 
         Another thread may call it: of 500,000 series the table takes a second.
         """

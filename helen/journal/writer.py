@@ -190,7 +190,7 @@ class Writer:
 
 
 def _parts(group: list[Queued]) -> list[bytes]:
-    """Return what is to be written of a group, in order: of a result its head, then its blob."""
+    """Return the bytes of a group to be written, in order: of a result its head, then its blob."""
     parts: list[bytes] = []
     for queued in group:
         if queued.data:

@@ -94,7 +94,7 @@ def names_it(documents: pa.Array, agent: str) -> Array:
 
 @frozen
 class Forgotten:
-    """Says what went: rows by table, and what still names the agent.
+    """Counts the rows that went, by table, and those that still name the agent.
 
     `mentions` are changes about several agents; `runs` are rows of targets that it ran, by table: {"results": 12}.
     """

@@ -1,4 +1,4 @@
-"""Keeps what stood at the end of each week, so that a report needs no changes from before it.
+"""Keeps the states that were in force at the end of each week, so that a report needs no changes from before it.
 
 A report on one day needs the last state of each check before that day, the downtimes that were still open, the rules,
 and whether each Helen ran: of a year of changes a few rows for each check. The table `standing` has these rows of

@@ -43,7 +43,7 @@ Place = tuple[int, int]  # Helen, segment
 
 @frozen
 class ProvedDay:
-    """Says what each table has of a day, as counted results; `faults` are sentences, none if all is equal."""
+    """Says how many counted results each table has of a day; `faults` are sentences, none if all is equal."""
 
     day: date
     counts: dict[str, int | None]
@@ -71,7 +71,7 @@ def verify_segments(lake: Lake) -> list[str]:
 
 
 def _compared(listed: pa.Table, found: pa.Table, oldest: date | None) -> Iterator[tuple[Place, str]]:
-    """Yield what is wrong with each segment. One that may have results of forgotten days can't lack any."""
+    """Yield the fault of each segment that has one. One that may have results of forgotten days can't lack any."""
     kept_from = math.inf if oldest is None else micros_of_day(oldest + timedelta(days=LATEST_DAYS))
     both = listed.join(found, list(PLACE), join_type="full outer", right_suffix=" found", use_threads=False)
     both = both.sort_by([(name, "ascending") for name in PLACE])
@@ -220,7 +220,8 @@ def _same(column: str, one: Any, other: Any, row: dict[str, Any]) -> bool:
 
 
 def _size(column: str, row: dict[str, Any]) -> float:
-    """Return what rounding is measured by: of a sum the sum of absolute values, at most, since they may cancel out.
+    """Return the magnitude that rounding is measured by: of a sum the sum of absolute values, at most, since they may
+    cancel out.
 
     The gain of a counter may be a difference between values: values are exact to 1e-16 of themselves.
     """

@@ -1,4 +1,4 @@
-"""Reads what clients send: a JSON body becomes a typed value. Each fault is a Problem with status 400 or 413.
+"""Reads the bodies of clients: a JSON body becomes a typed value. Each fault is a Problem with status 400 or 413.
 
 A route declares its body as a class of `Body`. The types of its fields, of helen/web/body_fields.py, say how each is
 read and, for OpenAPI, what it may hold, so that a field is named in one place.
@@ -25,7 +25,7 @@ MAX_BODY_PARTS = 40_960
 
 
 class Body(msgspec.Struct, frozen=True, kw_only=True):
-    """Declares what a write takes; each write takes a dry run."""
+    """Declares the fields that a write takes; each write takes a dry run."""
 
     dry_run: Flag = False
 
@@ -89,7 +89,7 @@ def _read_object(raw: bytes) -> dict[str, Any]:
 
 
 async def read_in_time(request: ApiRequest, read: Callable[P, R], *given: P.args, **named: P.kwargs) -> R:
-    """Return what `read` makes of a body that was read: in a thread if that was a great one."""
+    """Return the value that `read` makes of a body, which it reads in a thread if that was a great one."""
     is_great = request.content is not None and request.content.tell() > AT_ONCE
     return await deferToThread(read, *given, **named) if is_great else read(*given, **named)
 

@@ -91,7 +91,7 @@ class JumpJson(TypedDict):
 
 
 class ClockState(TypedDict):
-    """Describes what became of Helen's clock since the start: steps each way, seconds slept, and the last of them.
+    """Describes the steps of Helen's clock since the start: their number each way, seconds slept, and the last of them.
 
     `held`: seconds by which it is ahead, or may be, by which nothing expires yet.
     """

@@ -1,6 +1,6 @@
-"""Translates what went wrong into problems, the error answers of the API: application/problem+json (RFC 9457).
+"""Translates errors into problems, the error answers of the API: application/problem+json (RFC 9457).
 
-The rooms below raise errors of their own and know no HTTP; their status and title stand in the table here, and each
+The packages below raise errors of their own and know no HTTP; their status and title stand in the table here, and each
 error's text is the `detail`, with a next step in it.
 """
 
@@ -75,7 +75,7 @@ UNCERTAIN = (NotDurable, JobUncertain)  # what was asked for may be done later a
 
 
 class Problem(Exception):
-    """Says what is wrong with a request: a status, a title for programs, and a sentence that tells the next step."""
+    """Says why a request fails: a status, a title for programs, and a sentence that tells the next step."""
 
     def __init__(self, status: int, title: str, detail: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(detail)
@@ -83,7 +83,7 @@ class Problem(Exception):
 
 
 class ProblemJson(TypedDict):
-    """Says what is wrong, and what to do about it (RFC 9457). `reasons`: the parts that make /readyz fail."""
+    """Says why a request fails, and the next step (RFC 9457). `reasons`: the parts that make /readyz fail."""
 
     type: str
     title: str

@@ -1,4 +1,5 @@
-"""Adds to the parts of Helen those that the web room keeps for itself: tokens, sessions, streams, state rows, pings."""
+"""Adds to the parts of Helen those that the web interface keeps for itself: tokens, sessions, streams, state rows,
+pings."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ from helen.web.tokens import WebTokens, load_token
 
 @frozen(eq=False, kw_only=True)
 class WebParts(Parts):
-    """Holds what routes work with. A route that needs nothing of the web room's own takes Parts."""
+    """Holds the parts that routes work with. A route that needs none of the web interface's own takes Parts."""
 
     tokens: WebTokens
     browsers: Sessions  # Parts.sessions are those of agents
@@ -42,7 +43,7 @@ class WebParts(Parts):
 
     @classmethod
     def of(cls, parts: Parts, stored: tuple[WebToken, ...], begun: tuple[WebSession, ...]) -> WebParts:
-        """Return the parts with those of the web room. Blocking.
+        """Return the parts with those of the web interface. Blocking.
 
         `stored` are the API's tokens in the database, `begun` the sessions of browsers.
         """

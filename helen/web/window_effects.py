@@ -1,4 +1,4 @@
-"""Foresees what a downtime or silence does: the messages that it would have held, and those that its end sends."""
+"""Foresees the effects of a downtime or silence: the messages that it would have held, and those that its end sends."""
 
 from __future__ import annotations
 

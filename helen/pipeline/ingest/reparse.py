@@ -138,7 +138,7 @@ def _differences(before: Any, after: Any) -> dict[str, int]:
     key = ["helen", "at"]
 
     def shaped(frame: Any, suffix: str) -> Any:
-        """Select what is compared, the names with a suffix."""
+        """Select the columns to be compared, with a suffix to their names."""
         values = [
             (F.to_json(name) if kind in ("metrics", "lengths") else F.col(name)).alias(name + suffix)
             for name, kind in _FROM_BLOB.items()

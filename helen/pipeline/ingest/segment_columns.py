@@ -27,7 +27,8 @@ def read_whole(path: Path) -> pa.Table:
 
 
 def read_for_sums(path: Path) -> pa.Table:
-    """Return what sums need of a segment, for a third of the CPU: most of a segment is blobs. Raises as `read_whole`.
+    """Return the columns of a segment that sums need, for a third of the CPU: most of a segment is blobs. Raises as
+    `read_whole`.
 
     Words of metrics are codes of a dictionary, as they lie in the file: nothing makes texts of them.
     """

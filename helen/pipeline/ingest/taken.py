@@ -1,4 +1,5 @@
-"""Counts what a segment brought into the lake: its results, a checksum of them, and when Helen got the first and last.
+"""Counts the rows that a segment brought into the lake: its results, a checksum of them, and when Helen got the first
+and last.
 
 The table `segments` has these rows. They say that nothing of a segment is missing or twice, and when a Helen was there,
 for as long as the lake exists: raw results are forgotten much earlier.

@@ -22,7 +22,7 @@ def open_azure(url: str, options: Mapping[str, str]) -> pafs.FileSystem:
 
 
 class _Handler(DeltaStorageHandler):  # type: ignore[misc,unused-ignore]
-    """Mends what Arrow can't use of the handler that `deltalake` has."""
+    """Mends the parts of `deltalake`'s handler that Arrow can't use."""
 
     def open_output_stream(self, path: str, metadata: Mapping[str, str] | None = None) -> pa.PythonFile:
         return pa.PythonFile(_Stream(self._handler.open_output_stream(path, {})), mode="w")

@@ -116,7 +116,7 @@ class Origin:
 
 
 def of_name(name: str) -> Origin | None:
-    """Return what the name of a file says; None for a name that another program gave."""
+    """Return the origin that a file's name tells; None for a name that another program gave."""
     match = _OURS.fullmatch(name)
     return None if match is None else Origin(int(match[2]), match[1] != COMPACTED, match[1] == ADDED)
 
@@ -190,7 +190,7 @@ def _explained(folder: Path) -> Iterator[None]:
 
 
 def _unreachable(folder: Path, error: OSError) -> OSError:
-    """Return what is raised instead: deltalake's own text has lines and colours."""
+    """Return the error to be raised instead: deltalake's own text has lines and colours."""
     if not is_stored(folder):
         return error
     lines = [line.strip(" \t\u21b3") for line in _COLOURS.sub("", str(error)).splitlines()]

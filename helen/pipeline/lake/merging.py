@@ -17,7 +17,7 @@ KEY = ("series", "bucket", "metric", "unit", "kind")
 
 
 class Merging(Enum):
-    """Says what a column of the merged row is."""
+    """Says how a column of the merged row is made."""
 
     COUNT = "the sum of integers; null counts as 0"
     SUM = "the sum of the rows that have a value; null where none has"

@@ -129,7 +129,7 @@ def remove_tree(folder: Path) -> None:
 
 
 def read_bytes(path: Path) -> bytes:
-    """Return what is in a small file. Raises OSError, FileNotFoundError among them."""
+    """Return the content of a small file. Raises OSError, FileNotFoundError among them."""
     store, name = filesystem(path)
     with store.open_input_stream(name) as opened:
         return bytes(opened.read())

@@ -57,7 +57,8 @@ def lack_of(path: Path | str, error: BaseException) -> str:
 
 
 def segment_error(helen: int, kind: str, number: int, path: Path | str, error: BaseException) -> Exception:
-    """Return what is raised for a segment that could not be read: BadSegment only if that is a property of the file."""
+    """Return the error to be raised for a segment that could not be read: BadSegment only if that is a property of
+    the file."""
     if is_of_file(error, path):
         return BadSegment(helen, kind, number, path, error)
     return OutOfResources(lack_of(path, error))

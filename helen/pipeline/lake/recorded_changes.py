@@ -1,4 +1,4 @@
-"""Reads what documents of recorded changes have in common, for all that need only that. Pure."""
+"""Reads the fields that documents of recorded changes have in common, for modules that need only those. Pure."""
 
 from __future__ import annotations
 

@@ -67,7 +67,8 @@ class Plan:
     counted: str = CONFIRMED
 
     def work(self, days: int) -> int:
-        """Return how many rows the files have of which something may be read, and check-days there are to compute."""
+        """Return how many rows the files have of which something may be read, and how many check-days are to be
+        computed."""
         rows = sum(file.rows for files in (self.results, self.sums, self.changes) for file in files)
         return rows + sum(map(len, self.parts)) * days
 

@@ -1,4 +1,4 @@
-"""Holds what is known of many checks as columns, for arithmetic on all of them at once. Pure.
+"""Holds the facts on many checks as columns, for arithmetic on all of them at once. Pure.
 
 `of` is the place of the check that a row is about, from 0 on. Rows of a check stand together, in the order of places,
 and of time within each. All times are microseconds since 1970.

@@ -66,7 +66,7 @@ class LakeUnreadable(Exception):
 
     @classmethod
     def of(cls, folder: Path, error: Exception) -> LakeUnreadable:
-        """Return what is raised instead of one of FAULTS."""
+        """Return the error to be raised instead of one of FAULTS."""
         return cls(f"the lake {url_of(folder)} can't be read ({error}): `helen pipeline doctor`")
 
 

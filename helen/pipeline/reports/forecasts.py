@@ -158,7 +158,8 @@ def anomalies(
 def _run(
     spark: SparkSession, lake: Lake, hours: DataFrame, task: Task, series: Names, order: Sequence[Column]
 ) -> AnswerRows:
-    """Return what a task makes of each metric of these checks, in this order. Spark sorts; the rows stay in files."""
+    """Return the rows that a task makes of each metric of these checks, in this order. Spark sorts; the rows stay in
+    files."""
     named = [(number, "/".join(name)) for number, name in series.items()]
     names = F.broadcast(spark.createDataFrame(named, "series int, check string"))
     ordered = hours.repartition("series").sortWithinPartitions("series", "metric", "hour")

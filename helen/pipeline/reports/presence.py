@@ -37,7 +37,7 @@ class Presence:
 
     @classmethod
     def of(cls, lake: Lake, days: tuple[date, date]) -> Presence:
-        """Read what the lake knows of these UTC days."""
+        """Read the lake's list of segments for these UTC days."""
         if not lake.files(TAKEN.name):
             return cls(lake, days, None)
         sound = pc.field("state").isin([SOUND, READMITTED]) & (pc.field("kind") == "seg")
@@ -122,7 +122,7 @@ def absences_for(heard: Heard, count: int, away: Mapping[int, Sequence[Span]], s
 
 
 def _crossed(of: Array, begin: Array, end: Array, spans: Sequence[Span]) -> tuple[Array, Array, Array]:
-    """Return what each row has in common with each of the spans; some are empty."""
+    """Return the intersection of each row with each of the spans; some are empty."""
     a, b = np.array(spans, np.int64).reshape(len(spans), 2).T
     row, each = spread(np.full(len(of), len(spans)))
     return of[row], np.maximum(begin[row], a[each]), np.minimum(end[row], b[each])

@@ -184,7 +184,7 @@ def _text(report: Report) -> Iterator[str]:
 
 
 def _json(report: Report, only_ascii: bool) -> Iterator[str]:
-    """Yield what json.dumps makes of the whole document, row by row."""
+    """Yield the text of json.dumps for the whole document, row by row."""
 
     def told(value: Any, indent: str) -> str:
         return json_text(value, only_ascii, indent=2, default=str).replace("\n", f"\n{indent}")

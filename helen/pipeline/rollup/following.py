@@ -83,7 +83,7 @@ def _is_ready(lake: Lake, level: Level) -> bool:
 
 @frozen
 class _Step:
-    """Holds what a level has to do for new files of its source: `near` ones share buckets with them, as `old` do.
+    """Holds the work of a level for new files of its source: `near` ones share buckets with them, as `old` do.
 
     `newest` is the highest time that the source has. It keeps the days from `since` on.
     """
@@ -136,7 +136,7 @@ class _Step:
         return self.level.days_near(file.day or date.min)[0]
 
     def publish(self, made: Made, lost: set[date]) -> int:
-        """Publish what was made, in place of what the old files have of it. Returns the rows made."""
+        """Publish the new rows in place of those of the old files. Returns the rows made."""
         with self.lake.turn:
             return self._publish(made, lost)
 

@@ -70,7 +70,8 @@ class Overlap:
 
 @frozen
 class Gained:
-    """Holds what a counter gained in a bucket, how many values say so, and (from raw values) its first and last one."""
+    """Holds the gain of a counter in a bucket, the number of its values, and (from raw values) its first and last
+    one."""
 
     values: int
     gain: float
@@ -143,7 +144,7 @@ def _exact(rows: Sequence[Stretch], buckets: set[int], raw: Mapping[int, Gained]
 
 
 def _of_results(lake: Lake, more: Sequence[pa.Table], series: Sequence[int], buckets: set[int]) -> Buckets:
-    """Return what the raw values say, those of published results and `more`."""
+    """Return the gains by the raw values, those of published results and `more`."""
     chosen = [_chosen(rows.select(OF_RESULTS), "time", series, buckets) for rows in more]
     chosen += _stored(lake, RESULTS, OF_RESULTS, "time", series, buckets)
     if not chosen:
@@ -154,7 +155,7 @@ def _of_results(lake: Lake, more: Sequence[pa.Table], series: Sequence[int], buc
 
 
 def _of_sums(lake: Lake, more: Sequence[pa.Table], series: Sequence[int], buckets: set[int]) -> Buckets:
-    """Return what the rows of sums say, those in the lake and `more`, steps included."""
+    """Return the gains by the rows of sums, those in the lake and `more`, steps included."""
     chosen = [_chosen(rows.select(OF_SUMS), "bucket", series, buckets) for rows in more]
     chosen += _stored(lake, SUMS, OF_SUMS, "bucket", series, buckets)
     return _gained(pa.concat_tables(chosen))
@@ -190,7 +191,7 @@ def _chosen(rows: pa.Table, time: str, series: Sequence[int], buckets: set[int])
 
 
 def _gained(sums: pa.Table) -> Buckets:
-    """Return what rows of sums say by counter and bucket."""
+    """Return the gains by counter and bucket that rows of sums have."""
     found: defaultdict[Key, dict[int, Gained]] = defaultdict(dict)
     for row in sums.filter(pc.equal(sums["kind"], COUNTER)).to_pylist():
         key, bucket = (row["series"], row["metric"], row["unit"]), micros_of(row["bucket"])

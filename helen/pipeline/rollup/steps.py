@@ -1,4 +1,4 @@
-"""Defines what a counter gained from one row of sums to the next: a step, which is a row of its own.
+"""Defines the gain of a counter from one row of sums to the next: a step, which is a row of its own.
 
 Steps longer than CARRIED give nothing: whoever comes back after days may have counted anew, and a writer that starts
 need look no further back.
@@ -45,7 +45,7 @@ class Stretch:
 
 @frozen
 class Step:
-    """Holds what a counter gained from one row to the next: it belongs to the bucket of the second one."""
+    """Holds the gain of a counter from one row to the next: it belongs to the bucket of the second one."""
 
     bucket: int
     gain: float
@@ -56,7 +56,7 @@ Steps = dict[Key, list[Step]]
 
 
 def gained(before: float, value: float) -> float:
-    """Return what a counter gained between two values; one below that before it began again at 0."""
+    """Return the gain of a counter between two values; a value below the one before began again at 0."""
     found = value - before if value >= before else value
     return found if math.isfinite(found) else 0.0
 

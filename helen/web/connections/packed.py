@@ -42,13 +42,14 @@ class Packing:
         self._sum, self._size = 0, 0
 
     def block(self, piece: bytes, packed: bytes | None = None) -> bytes:
-        """Return what goes out for a piece. `packed`: its blocks, if they have been made already."""
+        """Return the bytes to be sent for a piece. `packed`: its blocks, if they have been made already."""
         head = b"" if self._size else HEAD
         self._sum, self._size = zlib.crc32(piece, self._sum), self._size + len(piece)
         return head + (block_of(piece) if packed is None else packed)
 
     def end(self) -> bytes:
-        """Return what goes out at the end: with the length and the sum the client knows that it has all of it."""
+        """Return the bytes to be sent at the end: with the length and the sum the client knows that it has all of
+        it."""
         head = b"" if self._size else HEAD
         return head + LAST_BLOCK + struct.pack("<II", self._sum, self._size & 0xFFFFFFFF)
 

@@ -200,7 +200,8 @@ def _of_network(parts: Parts) -> Iterator[Family]:
 
 
 def pipeline_families(status: PipelineReport | None, now: float) -> Iterator[Family]:
-    """Yield what `helen pipeline run` says of itself; nothing where it has never run. `now` is in unix seconds."""
+    """Yield the figures of `helen pipeline run` by its status file; nothing where it has never run. `now` is in unix
+    seconds."""
     if status is None:
         return
     runs = status.running and not status.is_silent(now)

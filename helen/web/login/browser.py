@@ -120,7 +120,7 @@ def demand_own_page(request: ApiRequest) -> None:
 
 
 def csrf_token(request: ApiRequest) -> str:
-    """Return what a form or a script of this session's pages sends along; empty without a session."""
+    """Return the token that a form or a script of this session's pages sends along; empty without a session."""
     cookie = cookie_of(request) if request.caller.session is not None else None
     return "" if cookie is None else _csrf_of(cookie)
 

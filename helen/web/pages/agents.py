@@ -153,7 +153,7 @@ class Span:
 
 @frozen
 class LinkHistory:
-    """Holds what is known of a link between `begin` and `end`, and how often it went down."""
+    """Holds the known spans of a link between `begin` and `end`, and how often it went down."""
 
     begin: float
     end: float

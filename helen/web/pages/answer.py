@@ -48,7 +48,8 @@ def write_page(parts: WebParts, request: ApiRequest, name: str, **values: Any) -
 
 
 def shared_values(parts: WebParts, request: ApiRequest) -> dict[str, Any]:
-    """Return what every template may use: `now`, `caller`, `may`, `path`, `build`, `version`, `csrf`, `preferences`.
+    """Return the values that every template may use: `now`, `caller`, `may`, `path`, `build`, `version`, `csrf`,
+    `preferences`.
 
     `counts` are added when their turns are over.
     """

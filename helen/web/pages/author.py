@@ -82,7 +82,7 @@ async def author(parts: WebParts, request: ApiRequest, name: str) -> bytes:
 
 
 def _file_of(reading: Reading, tests: dict[str, bytes], name: str, like: str) -> _File:
-    """Return what the page begins with. For a thread: a folder has megabytes."""
+    """Return the file with which the page begins. For a thread: a folder has megabytes."""
     tag = tag_of_folder(reading, tests)
     if name not in reading.files:
         template = None if name.startswith(LIBRARY) else begun(name.removesuffix(".lua"), like)

@@ -120,7 +120,7 @@ def span(seconds: float) -> str:
 
 
 def host_words(host: Mapping[str, Any]) -> str:
-    """Return what an agent says of its host as people read it; what is not of the usual kind is written as it is."""
+    """Return an agent's facts on its host as people read them; a fact of an unusual kind is written as it is."""
     rest = dict(host)
     said = [str(rest.pop(key)) for key in ("os", "kernel", "arch") if key in rest]
     cpus, memory = rest.pop("cpus", None), rest.pop("memory", None)
@@ -145,7 +145,7 @@ def query(fields: dict[str, object]) -> str:
 
 
 def digest(text: str) -> str:
-    """Return what tells a text from any other: a script leaves a part with the same one as it is."""
+    """Return a digest that tells a text from any other: a script leaves a part with the same one as it is."""
     return blake2b(text.encode("utf-8", "replace"), digest_size=8).hexdigest()
 
 

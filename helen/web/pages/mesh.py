@@ -35,7 +35,7 @@ WORST_FIRST = (CRITICAL, UNKNOWN, WARNING)
 
 @frozen
 class Cell:
-    """Holds what one agent sees of another: a status, or `none` while nothing is known.
+    """Holds the status of an agent as another one sees it, or `none` while nothing is known.
 
     An agent without a connection (`is_old`) has said so before, until it counts as away and nothing is known: the cell
     is hatched, as one of unknown and none is.
@@ -63,7 +63,7 @@ class Line:
 
 @frozen
 class SeenBadly:
-    """Holds who sees an agent badly: names by status, the worst first."""
+    """Holds the agents that see an agent badly: names by status, the worst first."""
 
     peer: str
     watchers: Sequence[tuple[str, Sequence[str]]]

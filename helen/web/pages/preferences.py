@@ -1,4 +1,4 @@
-"""Reads what a reader has chosen in the menu of a page: light or dark, and keys on or off.
+"""Reads the choices of a reader in the menu of a page: light or dark, and keys on or off.
 
 A cookie brings each choice, so the page comes in its colours. A script could set them only after the first paint, and
 a page that asks its browser for what it has stored waits ten milliseconds and more for another process.

@@ -49,7 +49,7 @@ def shown_window(window: Window, active: bool, now: float) -> Shown:
 
 
 def scope_words(window: Window) -> str:
-    """Return what a window covers, such as `disk* on db-* with role=db`."""
+    """Return the scope of a window in words, such as `disk* on db-* with role=db`."""
     scope = window.scope
     exact = [f"{agent}/{check}" for agent, check in sorted(scope.keys)]
     if scope.keys and not scope.agents:

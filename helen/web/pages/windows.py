@@ -67,7 +67,7 @@ async def windows_page(parts: WebParts, request: ApiRequest) -> bytes:
 
 
 def held_by_windows(states: Mapping[Key, State]) -> dict[str, Held]:
-    """Return what each window holds. For a thread, on a copy of the states."""
+    """Return the checks that each window holds. For a thread, on a copy of the states."""
     found: dict[str, Held] = {}
     for key, state in states.items():
         for hold in state.holds:
@@ -131,7 +131,7 @@ async def _write_window(parts: WebParts, request: ApiRequest, name: str) -> byte
 
 
 def given_by(window: Window) -> dict[str, Any]:
-    """Return what the form says of a window: kind, on, checks, exact (checks) and lasting."""
+    """Return the fields of the form that a window fills in: kind, on, checks, exact (checks) and lasting."""
     scope = window.scope
     labels = [f"{key}={glob}" for key, glob in scope.labels]
     exact = [f"{agent}/{check}" for agent, check in sorted(scope.keys)]

@@ -34,7 +34,7 @@ Past = dict[Key, list[tuple[float, int]]]  # since when a check has had which st
 
 
 class RecalledStrips:
-    """Reads what the strips of a feed lack of the time before its start. `ask` returns a page of past changes."""
+    """Reads the changes before the start that the strips of a feed lack. `ask` returns a page of past changes."""
 
     def __init__(self, reactor: Any, feed: RowFeed, ask: Callable[[Question], Awaitable[Page]]) -> None:
         self._reactor, self._feed, self._strips, self._ask = reactor, feed, feed.strips, ask

@@ -64,7 +64,7 @@ def read_parameters(request: ApiRequest) -> Given:
 
 
 def _told(parts: WebParts, request: ApiRequest, path: str, given: Given) -> Frames:
-    """Return what makes the frames of a question, in a thread: what changes is copied here."""
+    """Return a function that makes the frames of a question, in a thread: data that changes is copied here."""
     now, on = time.time(), request.caller.on
     agents, recent = list(parts.sessions.roster.agents.values()), list(parts.evaluator.recent)
     asked = Asked(path, given, now, None if on is None else list(on), str(parts.state), str(parts.pipeline.lake))

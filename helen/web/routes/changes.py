@@ -125,7 +125,7 @@ async def _labels(parts: WebParts, request: ApiRequest) -> dict[str, dict[str, s
 def read_question(
     parts: WebParts, request: ApiRequest, now: float, labels: dict[str, dict[str, str]]
 ) -> tuple[Question, Callable[[tuple[int, ...]], str]]:
-    """Return what a request asks for, and a function that makes cursors. `now`: unix seconds. Raises Problem.
+    """Return the question that a request asks, and a function that makes cursors. `now`: unix seconds. Raises Problem.
 
     `labels` are those of agents as they are now, if the request asks for any.
     """

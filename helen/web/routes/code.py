@@ -37,7 +37,7 @@ class LintedFile(TypedDict):
 
 
 class LintedTest(TypedDict):
-    """Says how one recorded test came out; `said` has what differs from what was expected."""
+    """Says how one recorded test came out; `said` has the differences from the expected values."""
 
     file: str
     name: str
@@ -47,7 +47,7 @@ class LintedTest(TypedDict):
 
 
 class LintJson(TypedDict):
-    """Holds what lint says of each file by its name, and of each recorded test."""
+    """Holds the verdicts of lint on each file by its name, and on each recorded test."""
 
     files: dict[str, LintedFile]
     tests: list[LintedTest]

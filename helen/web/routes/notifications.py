@@ -59,7 +59,7 @@ class OutboxMessage(TypedDict):
 
 
 class NotificationsJson(NotificationsState):
-    """Lists what is set up, and a page of the outbox."""
+    """Lists the channels that are set up, and a page of the outbox."""
 
     settings: list[ChannelJson]
     outbox: list[OutboxMessage]
@@ -81,7 +81,7 @@ class ChannelsJson(TypedDict):
 
 
 class ChannelTest(TypedDict):
-    """Says what came of a test: `said` is the receiver's answer, `took` is in seconds."""
+    """Says how a test of a channel ended: `said` is the receiver's answer, `took` is in seconds."""
 
     channel: ChannelJson
     ok: bool | None

@@ -109,7 +109,7 @@ def application(parts: WebParts, pages: Iterable[Route] = ()) -> Klein:
 
 
 def _answering(route: Route, parts: WebParts) -> Any:
-    """Return what Klein calls for a route: its function with the parts and, if it has one, the body."""
+    """Return the function that Klein calls for a route: the route's own with the parts and, if it has one, the body."""
     handler, kind = route.handler, route.body if route.reads_body else None
 
     def answer(request: ApiRequest, **names: str) -> Answer:

@@ -110,7 +110,7 @@ async def run_once(parts: Parts, request: ApiRequest, body: RunOnce) -> bytes:
 
 
 async def code_of(parts: Parts, caller: Caller, body: OneOffCode, life: float) -> Code | Signed:
-    """Return what is to run: with `order` it is signed already, else Helen signs it for `life` seconds.
+    """Return the code to be run: with `order` it is signed already, else Helen signs it for `life` seconds.
 
     Raises Problem if `check` or `on` is missing then, or if too many agents would have to be named.
     """

@@ -176,7 +176,7 @@ def known_key(parts: Parts, agent: str, check_id: str) -> Key:
 
 
 def _facts(parts: Parts, key: Key, at: float, is_now: bool) -> Facts:
-    """Return what memory has of a check; the history is read later, in a thread."""
+    """Return the facts on a check that are in memory; the history is read later, in a thread."""
     timeline, sessions = parts.evaluator.timeline, parts.sessions
     agent, clock = sessions.roster.agents.get(key[0]), timeline.clocks.get(key[0])
     if key == ROLLOUT_KEY:  # messages name it, and no agent has it

@@ -105,7 +105,7 @@ def _shown(parts: Parts, names: Iterable[str], sight: Sight | None) -> list[Targ
 
 
 class MeshJson(TypedDict):
-    """Shows who sees whom: `seen` has a row for each agent, with the status of each agent in the same order.
+    """Shows which agent sees which: `seen` has a row for each agent, with the status of each agent in the same order.
 
     It is null for the agent itself, and where nothing is known. `left_out` agents fit and are beyond the most. `mesh`
     has the patterns; to a limited caller it is empty.

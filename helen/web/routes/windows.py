@@ -304,7 +304,7 @@ def window_tag(window: Window) -> str:
 def _preview(
     evaluator: Evaluator, window: Window, now: float, sight: Sight | None
 ) -> dict[str, Any]:  # fmt: skip
-    """Return what a window would cover now, and when it would be on. In a thread."""
+    """Return the checks that a window would cover now, and when it would be on. In a thread."""
     states = _seen_states(evaluator, sight)
     covered = [key for key in states if evaluator.timeline.covers(window, key)]
     broken = [key for key in covered if not is_well(states[key])]

@@ -41,7 +41,7 @@ MOST_LOOKS = 4 * 600  # that found something, of which the newest record is kept
 
 @frozen
 class Change:
-    """Holds what looks have found: rows as they are now, those that are gone or were relabelled, the last look."""
+    """Holds the changes that looks have found: present rows, those that are gone or were relabelled, the last look."""
 
     rows: tuple[Row, ...]
     past: tuple[Row, ...]  # as they were before they went, or their agents got other labels
@@ -113,7 +113,7 @@ class RowFeed:
         self._call = None
 
     def take_changes(self) -> None:
-        """Look what has changed, as much as a slice of time allows, and plan the next look."""
+        """Look at the changed checks, as far as a slice of time allows, and plan the next look."""
         timeline = self._timeline()
         if timeline is not self._seen:
             self._seen = timeline
@@ -231,7 +231,8 @@ class RowFeed:
         )  # fmt: skip
 
     def since(self, look: int) -> Change | None:
-        """Return what the looks after one have found, ROWS_A_FRAME or a look more at most; the rest is since the last.
+        """Return the changes that the looks after one have found, of ROWS_A_FRAME rows or a look more at most. The rest
+        is since the last of them.
 
         None: it is too long ago to know what is gone since then, or more than MOST_BEHIND have changed.
         """
@@ -269,12 +270,13 @@ class RowFeed:
 
 
 def _after(look: int, found: Iterable[tuple[int, T]]) -> Iterator[T]:
-    """Yield what looks after one have found, of what comes with the newest first; one more than MOST_BEHIND at most."""
+    """Yield the rows that looks after one have found, of those that come with the newest first; one more than
+    MOST_BEHIND at most."""
     return (each for _, each in islice(takewhile(lambda pair: pair[0] > look, found), MOST_BEHIND + 1))
 
 
 def _summary(latest: Latest | None, reason: str | None) -> str:
-    """Return what a row says: of the latest result, behind why there is none that counts."""
+    """Return the text of a row: the latest result's, behind the reason if there is none that counts."""
     said, text = latest.summary if latest is not None else "", TEXT_OF_REASON.get(reason or "")
     if text is not None:
         said = f"{text}; before: {said}" if said else text

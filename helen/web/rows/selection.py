@@ -103,7 +103,7 @@ class Choice:
                 self._groups[name][row.status] += 1
 
     def selection(self) -> Selection:
-        """Return what was picked; 10,000 groups take some 20 ms."""
+        """Return the rows, counts and groups that were picked; 10,000 groups take some 20 ms."""
         groups: list[GroupJson] = [{"name": name, "counts": counts} for name, counts in self._groups.items()]
         groups.sort(key=lambda group: (*(-group["counts"][word] for word in WORST), group["name"]))
         return Selection(self._rows, self._counts, tuple(groups))

@@ -42,7 +42,7 @@ class Strips:
         changes.append((max(since, changes[-1][0]) if changes else since, status if is_known else NOTHING))
 
     def recall(self, key: Key, past: Sequence[tuple[float, int]]) -> None:
-        """Put what is older than all that is known of a check in front of it: since when, unix seconds, which status.
+        """Put changes older than all known ones of a check in front of them: since when, unix seconds, which status.
 
         `past` is in order of time; NOTHING is the status of a time that no result tells of. A check of which nothing
         is known is gone, and stays so.

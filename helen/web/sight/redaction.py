@@ -58,7 +58,7 @@ def seen_state(state: State, sight: Sight | None) -> State:
 
 
 def seen_facts(facts: Facts, sight: Sight) -> Facts:
-    """Return what an explanation is made from, as it is now, without other agents that are out of sight."""
+    """Return the facts of an explanation, as they are now, without other agents that are out of sight."""
     state = None if facts.state is None else seen_state(facts.state, sight)
     ignored = tuple(each if sight.sees_check(each) else HIDDEN for each in facts.ignored)
     runners = tuple(each if sight(each) else HIDDEN_AGENT for each in facts.runners)
@@ -75,7 +75,7 @@ def seen_result(past: HistoryRecord, sight: Sight | None) -> HistoryRecord:
 
 
 def seen_history(answer: Mapping[str, Any], sight: Sight | None) -> dict[str, Any]:
-    """Return what the lake has of a check as a caller sees it: its raw results name the agent that ran them."""
+    """Return the lake's answer on a check as a caller sees it: its raw results name the agent that ran them."""
     if sight is None or "results" not in answer:
         return dict(answer)
     name = answer["agent"]

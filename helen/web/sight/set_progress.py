@@ -51,7 +51,7 @@ class SetProgress:
             self.refused[agent.name] = agent.troubles["upgrade"]
 
     def upgrade(self) -> UpgradeJson | None:
-        """Return what became of the Equus that goes out with the set, if one does."""
+        """Return the progress of the Equus that goes out with the set, if one does."""
         if self.equus is None:
             return None
         return {"version": self.equus, "running": self.running, "refused": self.refused}

@@ -27,14 +27,6 @@ MAY_SAY: dict[str, frozenset[str]] = {
     "helen/web": frozenset({"board"}),  # the page, of which the glossary has a row
     "helen/cli": frozenset({"board"}),  # that of helen top
 }
-# Folders whose docstrings all begin with a verb; one that is cleaned is added here.
-WITH_VERBS = (
-    "groundwork", "equus_protocol", "equus", "scale0", "zerotask", "helen/agents", "helen/assignments", "helen/backup",
-    "helen/cli", "helen/cluster", "helen/discovery", "helen/evaluation", "helen/explain", "helen/files",
-    "helen/forwards", "helen/identity", "helen/importing", "helen/keys", "helen/library", "helen/notify",
-    "helen/promql", "helen/queries", "helen/quotas", "helen/settings", "helen/states", "helen/storage",
-    "helen/targets", "helen/tunnels",
-)  # fmt: skip
 # Words with which a sentence on a thing begins, instead of one on what is done.
 NOUN = re.compile(r"(the|an?|one|two|all|another|each|these|those|our|some|something|where|true|false|values)\b", re.I)
 # A docstring that begins so names a thing, or nothing at all; the others begin with one capitalised word, a verb.
@@ -146,10 +138,10 @@ def _words_of(text: str) -> Iterator[tuple[int, str, list[str]]]:
             yield token.start[0], f"name {token.string}", [part.lower() for part in PARTS.findall(token.string)]
 
 
-def noun_phrases(root: Path, folders: tuple[str, ...] = WITH_VERBS) -> list[str]:
-    """Return the docstrings of these folders that begin with a thing, and not with what is done to it."""
+def noun_phrases(root: Path) -> list[str]:
+    """Return the docstrings of the packages that begin with a thing, and not with an act on it."""
     found = []
-    for path in prose.files_of(list(folders), root):
+    for path in prose.files_of([], root):
         name = str(path.relative_to(root))
         for line, docstring in _docstrings(path.read_text()):
             if NOUN.match(docstring):
@@ -260,9 +252,8 @@ def test_no_sentence_of_a_document_is_inverted() -> None:
 
 
 def test_docstrings_begin_with_a_verb() -> None:
-    """In each folder that has been cleaned; `Describes`, `Holds` and `Says that` are verbs for values and errors."""
+    """Each docstring of the packages begins with a verb; `Describes`, `Holds` and `Says that` fit values and errors."""
     assert noun_phrases(ROOT) == []
-    assert all((ROOT / folder).is_dir() for folder in WITH_VERBS)
 
 
 def test_each_docstring_begins_with_a_verb() -> None:
@@ -365,9 +356,9 @@ def test_a_thing_at_the_beginning_is_found(tmp_path: Path, source: str) -> None:
     """A thing at the beginning is found in docstrings of modules, classes and functions; a word that only begins so is
     none.
     """
-    assert len(noun_phrases(tree(tmp_path, source), ("groundwork",))) == 1
+    assert len(noun_phrases(tree(tmp_path, source))) == 1
     (tmp_path / "groundwork" / "things.py").write_text(source.replace('"""T', '"""Allow t').replace('"""A', '"""Onea'))
-    assert noun_phrases(tmp_path, ("groundwork",)) == []
+    assert noun_phrases(tmp_path) == []
 
 
 def test_a_clause_at_the_beginning_is_found(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
-"""Tests that a version that was taken back stays away until somebody asks for it; other keys, and an Equus that goes
-out with the set.
-"""
+"""Tests that an undone version stays away until somebody asks for it; other keys, and an Equus that goes out with
+the set."""
 
 from __future__ import annotations
 

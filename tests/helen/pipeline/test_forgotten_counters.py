@@ -35,7 +35,7 @@ def write(history: Any, piece: Piece) -> None:
 
 
 def walked(values: Piece) -> tuple[float, float]:
-    """Return what a counter gained, value by value, and the seconds of these steps."""
+    """Return the gain of a counter, value by value, and the seconds of these steps."""
     gain = seconds = 0.0
     for (at, before), (then, value) in pairwise(sorted(values)):
         if then - at <= CARRIED / 1e6:
@@ -45,7 +45,7 @@ def walked(values: Piece) -> tuple[float, float]:
 
 
 def in_lake(lake: Lake, level: str) -> tuple[float, float]:
-    """Return what all rows of a level say that the counter gained, and in how many seconds."""
+    """Return the gain of the counter and its seconds by all rows of a level."""
     rows = [row for row in lake.rows(level) if row["metric"] == "sent"]
     return sum(row["increase"] for row in rows), sum(row["increase_s"] for row in rows)
 
@@ -55,7 +55,7 @@ def levels_that_keep(days: int) -> list[str]:
 
 
 def keep_up(lake: Lake, rng: random.Random, days: int) -> None:
-    """Do what upkeep of a run may do by now, or not."""
+    """Run the upkeep that may be due by now, or not."""
     lake.lock()
     today = FIRST + timedelta(days=days)
     if rng.random() < 0.5:
@@ -130,7 +130,8 @@ def test_gaps_in_which_no_counter_began_again(lake: Lake, history: Any, take_in:
 def test_a_counter_that_began_again_in_a_gap_of_whole_rows(
     lake: Lake, history: Any, take_in: Any, days: int, gap: int
 ) -> None:
-    """The rows before and behind the gap say where it began and ended: hours, and days once hours have gone."""
+    """A counter that began again in a gap of whole hours or days has the gain of all values, by the rows around the
+    gap."""
     rng = random.Random(days)
     values = [(T + n * gap / 4, float(rng.randrange(100))) for n in range(16)]
     pieces = [values[at : at + 4] for at in range(0, 16, 4)]
@@ -152,7 +153,7 @@ def test_a_counter_that_began_again_in_a_gap_of_whole_rows(
 
 
 def test_a_counter_that_began_again_in_a_gap_of_one_row(lake: Lake, history: Any, take_in: Any) -> None:
-    """Nothing says at which value: the gain is too small by what the counter had gained in the gap before."""
+    """A counter that began again within one row has too small a gain, since no row says at which value."""
     write(history, [(T, 100.0), (T + 600, 200.0), (T + 1200, 50.0)])
     write(history, [(T + 100 * DAY, 7.0)])
     take_in(lake, history.state)

@@ -39,7 +39,7 @@ def test_a_row_behind_the_last_one_has_one_step(before: float, value: float, at:
     ],
 )
 def test_a_row_that_begins_before_the_other_one_ends(row: Any, gain: float, seconds: float) -> None:
-    """What both have counts once, in time, too."""
+    """The overlap of two rows counts once, in gain and in time."""
     begin, end, first, last = row
     before = Stretch(0, 300_000_000, 5, 50)
     step = step_to(before, Stretch(begin * 1_000_000, end * 1_000_000, first, last))

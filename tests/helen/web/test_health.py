@@ -118,7 +118,8 @@ FINDINGS = [Finding("journal", FAIL, "No space for /var/x"), Finding("store"), F
 
 
 def test_not_ready_is_a_problem() -> None:
-    """Not ready is a problem, with the sentence for a caller that may read and the part's name for strangers."""
+    """A Helen that is not ready answers a problem, with the sentence for a caller that may read and the part's name
+    for strangers."""
     asked = Asked()
     said = json.loads(answer(asked, FINDINGS, OWNER, verbose=False))  # type: ignore[arg-type]
     assert (asked.code, asked.headers["content-type"]) == (503, "application/problem+json")

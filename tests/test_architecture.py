@@ -158,11 +158,12 @@ PURE = (
     "scale0/config/values.py", "scale0/documents/*.py", "scale0/broker/broker.py", "scale0/broker/configurations.py",
     "scale0/broker/context.py", "scale0/broker/failures.py", "scale0/broker/lifecycle.py",
     "scale0/broker/majordomo.py", "scale0/broker/management_requests.py", "scale0/broker/peer_links.py",
-    "scale0/broker/peers.py", "scale0/broker/queues.py", "scale0/broker/request_messages.py",
-    "scale0/broker/routing.py",
+    "scale0/broker/peers.py", "scale0/broker/requests/queues.py", "scale0/broker/requests/request_ends.py",
+    "scale0/broker/requests/request_messages.py", "scale0/broker/requests/request_table.py",
+    "scale0/broker/requests/routing.py",
     "scale0/broker/scale0_commands.py", "scale0/broker/service_table.py", "scale0/broker/session.py",
     "scale0/broker/sessions.py", "scale0/broker/negotiation.py", "scale0/broker/worker_offers.py",
-    "scale0/broker/sharing.py", "scale0/broker/timers.py", "scale0/broker/worker_pool.py",
+    "scale0/broker/sharing.py", "scale0/broker/timers.py", "scale0/broker/requests/worker_pool.py",
     "scale0/endpoint/broker_choice.py", "scale0/endpoint/effects.py", "scale0/endpoint/negotiation.py",
 )  # fmt: skip
 IO = frozenset(

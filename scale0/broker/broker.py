@@ -23,13 +23,13 @@ from scale0.broker.management_requests import Management, ManagementRequest
 from scale0.broker.negotiation import Negotiation
 from scale0.broker.peer_links import PeerLinks
 from scale0.broker.peers import Peers
-from scale0.broker.routing import Routing
+from scale0.broker.requests.routing import Routing
+from scale0.broker.requests.worker_pool import Address
 from scale0.broker.scale0_commands import Scale0Commands
 from scale0.broker.sessions import Sessions
 from scale0.broker.sharing import Sharing
 from scale0.broker.stalls import Stalls
 from scale0.broker.worker_offers import WorkerOffers
-from scale0.broker.worker_pool import Address
 from scale0.config.schema import BrokerConfig
 from scale0.documents.collection import Documents
 from scale0.documents.publication import Publication
@@ -88,7 +88,7 @@ class Broker:
     def _timer_handlers(self) -> dict[str, Callable[..., None]]:
         """Return the handler for each kind of timer, the first element of its key; the others are the arguments."""
         return {
-            "request": self.routing.expire,
+            "request": self.routing.ends.expire,
             "running": self._overdue,
             "spill": self.routing.spill,
             "beat": self._beat,

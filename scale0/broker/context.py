@@ -15,8 +15,8 @@ import attrs
 
 from scale0.broker.failures import Failures
 from scale0.broker.grants import OPEN, Grants
+from scale0.broker.requests.worker_pool import Address
 from scale0.broker.timers import Timers
-from scale0.broker.worker_pool import Address
 from scale0.config.schema import NO_POLICY, BrokerConfig, ServicePolicy
 from scale0.documents.publication import Publication
 from scale0.wire import frames as wire

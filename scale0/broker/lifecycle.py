@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from scale0.broker.context import Context, Entered, Publish, Store
 from scale0.broker.peer_links import PeerLinks
-from scale0.broker.routing import Routing
+from scale0.broker.requests.routing import Routing
 from scale0.broker.sessions import RETRY_DISABLED, RETRY_LATER, Sessions
 from scale0.broker.sharing import Sharing
 from scale0.config.schema import BrokerConfig
@@ -46,7 +46,7 @@ class Lifecycle:
             self._end_all("draining", RETRY_LATER)
 
     def _end_all(self, reason: str, retry_after_ms: int) -> None:
-        self._routing.drop_all(503, reason, f"this broker is {reason}")
+        self._routing.ends.drop_all(503, reason, f"this broker is {reason}")
         self._peer_links.leave()
         for session in list(self._sessions.all.values()):
             self._sessions.end(session, Fault(503, reason, f"this broker is {reason}"), retry_after_ms)

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from scale0.broker.context import Context
-from scale0.broker.queues import PendingRequest
-from scale0.broker.routing import Routing
+from scale0.broker.requests.queues import PendingRequest
+from scale0.broker.requests.routing import Routing
+from scale0.broker.requests.worker_pool import Address, Worker
 from scale0.broker.session import Session
 from scale0.broker.sessions import Sessions
-from scale0.broker.worker_pool import Address, Worker
 from scale0.wire.frames import Dialect, Message, to_client
 from scale0.wire.options import Fault, check_service_names
 from scale0.wire.zap import Origin

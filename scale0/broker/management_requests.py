@@ -17,10 +17,10 @@ from scale0.broker.context import Context, Options, Reload, Store, Verify
 from scale0.broker.failures import WINDOW
 from scale0.broker.lifecycle import Lifecycle
 from scale0.broker.peers import Peers
-from scale0.broker.routing import Routing
+from scale0.broker.requests.routing import Routing
+from scale0.broker.requests.worker_pool import Address
 from scale0.broker.session import Session
 from scale0.broker.sessions import WARN_SKEW, Sessions
-from scale0.broker.worker_pool import Address
 from scale0.config import config as cfg
 from scale0.wire.frames import Dialect
 from scale0.wire.management_commands import ALIASES, BY_NAME

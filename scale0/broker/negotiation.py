@@ -6,11 +6,11 @@ An identity that another connection holds is claimed: the holder is probed first
 from __future__ import annotations
 
 from scale0.broker.context import BACKEND, FRONTEND, Context, Options, Probe
+from scale0.broker.requests.worker_pool import Address
 from scale0.broker.session import Session
 from scale0.broker.sessions import Sessions
 from scale0.broker.takeovers import Takeovers
 from scale0.broker.worker_offers import check_services
-from scale0.broker.worker_pool import Address
 from scale0.config import config as cfg
 from scale0.config import syntax, values
 from scale0.wire import options as opt

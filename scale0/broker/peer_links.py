@@ -10,14 +10,14 @@ from collections.abc import Iterable, Sequence
 from groundwork.authority import decide
 from scale0.broker.context import Context, Options
 from scale0.broker.peers import CHECK_RETRY, MAX_PATH, Peer, Peers
-from scale0.broker.queues import PendingRequest
-from scale0.broker.routing import Routing
+from scale0.broker.requests.queues import PendingRequest
+from scale0.broker.requests.routing import Routing
+from scale0.broker.requests.worker_pool import Address, Worker
 from scale0.broker.service_table import Entry, parts
 from scale0.broker.session import Session
 from scale0.broker.sessions import Sessions
 from scale0.broker.sharing import Sharing
 from scale0.broker.worker_offers import WorkerOffers
-from scale0.broker.worker_pool import Address, Worker
 from scale0.wire import options as opt
 from scale0.wire.actions import OFFER_AGENT, is_of_helens
 from scale0.wire.frames import S0

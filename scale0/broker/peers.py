@@ -11,10 +11,10 @@ from collections.abc import Iterator
 import attrs
 
 from scale0.broker.context import Context, Options
-from scale0.broker.queues import PendingRequest
+from scale0.broker.requests.queues import PendingRequest
+from scale0.broker.requests.worker_pool import Address, Worker
 from scale0.broker.service_table import NONE, Table
 from scale0.broker.session import Session
-from scale0.broker.worker_pool import Address, Worker
 from scale0.config.schema import Member
 from scale0.wire import options as opt
 from scale0.wire.options import Fault

@@ -14,13 +14,13 @@ from scale0.broker.management_requests import Management, ManagementRequest
 from scale0.broker.negotiation import Negotiation
 from scale0.broker.peer_links import PeerLinks
 from scale0.broker.peers import Peers
-from scale0.broker.queues import PendingRequest
-from scale0.broker.routing import Routing
+from scale0.broker.requests.queues import PendingRequest
+from scale0.broker.requests.routing import Routing
+from scale0.broker.requests.worker_pool import Address
 from scale0.broker.session import Session
 from scale0.broker.sessions import Sessions
 from scale0.broker.sharing import Sharing
 from scale0.broker.worker_offers import WorkerOffers
-from scale0.broker.worker_pool import Address
 from scale0.wire import options as opt
 from scale0.wire.frames import Message, is_service_name
 from scale0.wire.options import Fault

@@ -45,10 +45,10 @@ from scale0.broker.context import (
     Verify,
 )
 from scale0.broker.grants import Grants
+from scale0.broker.requests.worker_pool import Address
 from scale0.broker.sockets import BrokerSockets, Security
 from scale0.broker.startup import Loaded, load_file, password_is_right
 from scale0.broker.state_folder import StateFolder
-from scale0.broker.worker_pool import Address
 from scale0.config.config import ConfigFault
 from scale0.config.schema import BrokerConfig
 from scale0.documents.collection import Refused

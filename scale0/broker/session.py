@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from scale0.broker.worker_pool import Address, Worker
+from scale0.broker.requests.worker_pool import Address, Worker
 from scale0.wire.frames import PLAIN, Dialect
 from scale0.wire.zap import Origin
 

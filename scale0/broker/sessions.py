@@ -14,9 +14,9 @@ from collections import OrderedDict
 from scale0.broker.clocks import Clocks
 from scale0.broker.context import LIVENESS, Context, Options
 from scale0.broker.peers import Peers
-from scale0.broker.routing import Routing
+from scale0.broker.requests.routing import Routing
+from scale0.broker.requests.worker_pool import Address
 from scale0.broker.session import Session
-from scale0.broker.worker_pool import Address
 from scale0.documents.collection import Documents
 from scale0.wire import frames as wire
 from scale0.wire import options as opt

@@ -12,7 +12,7 @@ import attrs
 from twisted.logger import Logger
 
 from scale0.broker.context import BACKEND, FRONTEND, PEER
-from scale0.broker.worker_pool import Address
+from scale0.broker.requests.worker_pool import Address
 from scale0.config.config import ConfigFault, Fault
 from scale0.config.keys import AuthorizedKeys, Pair
 from scale0.config.schema import BrokerConfig

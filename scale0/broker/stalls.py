@@ -9,7 +9,7 @@ old, and say nothing about the clock of their sender.
 from __future__ import annotations
 
 from scale0.broker.context import LIVENESS, Context
-from scale0.broker.routing import Routing
+from scale0.broker.requests.routing import Routing
 from scale0.broker.sessions import Sessions
 
 LEAST_STEP = 1.0  # seconds between wall and monotonic clock from which on the wall clock counts as set
@@ -47,7 +47,7 @@ class Stalls:
         for session in self._sessions.all.values():
             least = c.now - (LIVENESS - 1) * session.interval
             session.last_received = min(c.now, max(session.last_received + slept, least))
-        self._routing.slept(slept)
+        self._routing.ends.slept(slept)
         c.aged(slept)
 
     def _was_set(self, step: float) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from scale0.broker.context import Context, Options
-from scale0.broker.routing import Routing
+from scale0.broker.requests.routing import Routing
+from scale0.broker.requests.worker_pool import Worker
 from scale0.broker.session import Session
 from scale0.broker.sessions import Sessions
-from scale0.broker.worker_pool import Worker
 from scale0.wire import options as opt
 from scale0.wire.actions import AGENT_SERVICE
 from scale0.wire.frames import PLAIN

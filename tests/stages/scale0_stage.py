@@ -9,7 +9,7 @@ from typing import Any
 
 from scale0.broker.broker import Broker
 from scale0.broker.context import Effect, Probe, Reload, Send, Store, Verify
-from scale0.broker.queues import RequestState
+from scale0.broker.requests.queues import RequestState
 from scale0.config.schema import BrokerConfig, Credential, Member
 from scale0.wire import frames as wire
 from scale0.wire import options as opt
@@ -176,7 +176,7 @@ class Stage:
         for worker in workers.values():
             assert worker.credit >= 0 and worker.free == (worker.alive and not worker.slow and worker.credit > 0)
             for token in worker.inflight:
-                assert token in routing.requests or token in routing._orphans
+                assert token in routing.requests or token in routing.table.orphans
         for service in routing.pool.services():
             for worker in routing.pool.workers(service):
                 assert worker.alive and id(worker) in workers and service in worker.services
@@ -184,9 +184,9 @@ class Stage:
             assert routing.pool.next(service) is None, f"{service} waits while a worker is free"
             self._check_none_waits_for_an_idle_peer(service)
         assert routing.queues.bytes == sum(routing.requests[token].size for token in queued)
-        assert set(routing._orphans) <= set(held)
+        assert set(routing.table.orphans) <= set(held)
         tokens = {key[1] for key in self.broker.context.timers._when if key[0] in ("running", "request")}
-        assert tokens <= set(routing.requests) | set(routing._orphans), "a timer of a request that has ended"
+        assert tokens <= set(routing.requests) | set(routing.table.orphans), "a timer of a request that has ended"
 
     def _check_none_waits_for_an_idle_peer(self, service: str) -> None:
         routing, context = self.broker.routing, self.broker.context

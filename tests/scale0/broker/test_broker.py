@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from scale0_stage import BEAT, PASSWORD_RECORD, Stage, broker_config, member
 
-from scale0.broker import peer_links, queues, sessions, worker_offers
+from scale0.broker import peer_links, sessions, worker_offers
 from scale0.broker.context import Entered, Publish, Store
+from scale0.broker.requests import queues
 from scale0.config.schema import Credential, GroupConfig, ServicePolicy
 from scale0.wire import options
 from scale0.wire.frames import D1, D2

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from scale0_stage import BEAT, Address, Stage, broker_config, random_frames
 
-from scale0.broker.queues import QUEUE_EXPIRY
+from scale0.broker.requests.queues import QUEUE_EXPIRY
 from scale0.documents.collection import MOST, MOST_TOTAL
 from scale0.wire.zap import Origin
 
@@ -139,7 +139,7 @@ class Network(RuleBasedStateMachine):
         self.collect()
         self.stage.check()
         assert {key for key in self.asked if self.answered[key] != 1} == set()
-        assert not self.stage.broker.routing.requests and not self.stage.broker.routing._orphans
+        assert not self.stage.broker.routing.requests and not self.stage.broker.routing.table.orphans
         assert not self.stage.broker.routing.queues.bytes
 
 
@@ -161,8 +161,8 @@ def sizes(stage: Stage) -> dict[str, int]:
     return {
         "sessions": len(broker.sessions.all),
         "requests": len(broker.routing.requests),
-        "by_client": len(broker.routing._by_client),
-        "orphans": len(broker.routing._orphans),
+        "by_client": len(broker.routing.table.by_client),
+        "orphans": len(broker.routing.table.orphans),
         "services": len(broker.routing.pool._heaps),
         "entries": sum(map(len, broker.routing.pool._heaps.values())),
         "peers": len(broker.peers.all),

@@ -11,9 +11,9 @@ from scale0_stage import broker_config, member
 
 from scale0.broker.context import Context
 from scale0.broker.peers import MAX_PATH, Peers
-from scale0.broker.queues import PendingRequest
+from scale0.broker.requests.queues import PendingRequest
+from scale0.broker.requests.worker_pool import Worker
 from scale0.broker.session import Session
-from scale0.broker.worker_pool import Worker
 from scale0.config.schema import BrokerConfig, GroupConfig
 from scale0.wire import options as opt
 from scale0.wire.frames import S0

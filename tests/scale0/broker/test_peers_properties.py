@@ -9,7 +9,7 @@ import pytest
 from scale0_stage import BEAT, Address, Stage, broker_config, member
 
 from scale0.broker.context import PEER
-from scale0.broker.queues import QUEUE_EXPIRY
+from scale0.broker.requests.queues import QUEUE_EXPIRY
 from scale0.config.schema import GroupConfig
 from scale0.wire.zap import NO_ORIGIN, Origin
 
@@ -123,6 +123,6 @@ def test_each_request_ends_once_over_two_brokers_and_a_breaking_link(seed):
     assert set(pair.answers) == set(pair.asked)
     for stage in (pair.a, pair.b):
         stage.check()
-        assert not stage.broker.routing.requests and not stage.broker.routing._orphans
+        assert not stage.broker.routing.requests and not stage.broker.routing.table.orphans
     assert pair.a.broker.peers.all["b"].table.digest == pair.b.broker.peers.own.digest
     assert pair.b.broker.peers.all["a"].table.digest == pair.a.broker.peers.own.digest

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from scale0.broker.context import Context, Options
 from scale0.broker.peers import Peers
-from scale0.broker.queues import PendingRequest
-from scale0.broker.worker_pool import Worker
+from scale0.broker.requests.queues import PendingRequest
+from scale0.broker.requests.worker_pool import Worker
 from scale0.wire import frames as wire
 from scale0.wire.frames import D1, PLAIN
 from scale0.wire.options import encode

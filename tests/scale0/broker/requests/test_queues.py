@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from scale0.broker import queues
-from scale0.broker.queues import PendingRequest, Queues, RequestState, ServiceQueue
+from scale0.broker.requests import queues
+from scale0.broker.requests.queues import PendingRequest, Queues, RequestState, ServiceQueue
 from scale0.wire.frames import S0
 
 

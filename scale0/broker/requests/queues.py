@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 
 import attrs
 
-from scale0.broker.worker_pool import Address, Worker
+from scale0.broker.requests.worker_pool import Address, Worker
 from scale0.wire.frames import Dialect
 
 PER_CLIENT = 1_000  # queued requests of one client, of the design

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from scale0_stage import BEAT, Stage, broker_config, member
 
-from scale0.broker import peer_links, queues, routing
+from scale0.broker import peer_links
+from scale0.broker.requests import queues, routing
 from scale0.config.schema import GroupConfig, ServicePolicy
 from scale0.wire.frames import D1
 
@@ -41,7 +42,7 @@ def test_a_request_and_its_reply_option_by_option(stage: Stage) -> None:
     assert counted(stage) == {"accepted": 1, "finished": 1}
     stage.scale0(worker, "FINAL", b"again", id=token)
     assert stage.told(client) == [] and counted(stage) == {"stray_replies": 1}
-    assert not stage.broker.routing.requests and not stage.broker.routing._by_client
+    assert not stage.broker.routing.requests and not stage.broker.routing.table.by_client
     stage.check()
 
 
@@ -86,7 +87,7 @@ def test_a_deadline_ends_a_request_wherever_it_is(stage: Stage, busy: bool) -> N
     assert stage.told(client) == [("FINAL", told, [])]
     cancels = [options["id"] for command, options, _ in stage.told(worker) if command == "CANCEL"]
     assert cancels == ([jobs[0][0]] if busy else [])
-    assert len(stage.broker.routing._orphans) == busy
+    assert len(stage.broker.routing.table.orphans) == busy
     stage.check()
 
 
@@ -156,7 +157,7 @@ def test_a_lost_request_is_tried_three_times(stage: Stage) -> None:
     assert len(tokens) == 3
     told = {"id": "1", "code": 502, "reason": "worker_lost", "message": "lost with its worker at attempt 3"}
     assert stage.told(client) == [("FINAL", told, [])] and counted(stage) == {"accepted": 1, "errors": 1}
-    assert not stage.broker.routing.requests and not stage.broker.routing._orphans
+    assert not stage.broker.routing.requests and not stage.broker.routing.table.orphans
     stage.check()
 
 
@@ -376,7 +377,7 @@ def test_a_reply_to_the_attempt_of_another_worker_frees_nothing(stage: Stage) ->
     assert ("running", bytes.fromhex(job)) in stage.broker.context.timers
     stage.check()
     stage.scale0(one, "FINAL", id=job)
-    assert not stage.broker.routing._orphans and ("running", bytes.fromhex(job)) not in stage.broker.context.timers
+    assert not stage.broker.routing.table.orphans and ("running", bytes.fromhex(job)) not in stage.broker.context.timers
 
 
 @pytest.mark.parametrize("idle", [0.0, 3600.0])
@@ -450,7 +451,7 @@ def test_a_stall_moves_the_ends_of_requests(stage: Stage) -> None:
     requests = {request.correlation: request for request in stage.broker.routing.requests.values()}
     before = {name: (request.deadline, request.waiting_since) for name, request in requests.items()}
     [held] = [dict(session.worker.inflight) for session in stage.broker.sessions.all.values() if session.worker]
-    stage.broker.routing.slept(10.0)
+    stage.broker.routing.ends.slept(10.0)
     for name, request in requests.items():
         deadline, since = before[name]
         assert request.deadline == (None if deadline is None else deadline + 10.0)
@@ -459,7 +460,7 @@ def test_a_stall_moves_the_ends_of_requests(stage: Stage) -> None:
     assert requests["1"].worker.inflight == {token: held[token] + 10.0}
     stage.now += 50.0
     stage.broker.context.now = stage.now
-    stage.broker.routing.slept(1.0)
+    stage.broker.routing.ends.slept(1.0)
     assert requests["1"].deadline == stage.now + BEAT and requests["2"].deadline == before["2"][0] + 11.0
     assert [key[0] for key in stage.broker.context.timers.due(stage.now + 1.01) if key[0] == "request"] == ["request"]
     assert worker in stage.broker.sessions.all
@@ -483,7 +484,7 @@ def test_too_many_parts_for_a_client_that_has_one_reply_end_its_request(monkeypa
     stage.scale0(worker, "PARTIAL", b"1", id=job)
     assert len(stage.broker.routing.requests) == 1
     stage.scale0(worker, "PARTIAL", b"2", id=job)
-    assert not stage.broker.routing.requests and list(stage.broker.routing._orphans) == [bytes.fromhex(job)]
+    assert not stage.broker.routing.requests and list(stage.broker.routing.table.orphans) == [bytes.fromhex(job)]
     assert stage.take(("frontend", b"c")) == [] and counted(stage) == {"errors": 1}
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 
-from scale0.broker import worker_pool
-from scale0.broker.worker_pool import Worker, WorkerPool
+from scale0.broker.requests import worker_pool
+from scale0.broker.requests.worker_pool import Worker, WorkerPool
 
 
 def worker(name: str, concurrency: int = 1) -> Worker:

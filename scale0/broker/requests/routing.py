@@ -6,51 +6,40 @@ Three things hold at every moment (tests/scale0/broker/test_broker_properties.py
     the RFCs have no errors;
   * a worker never holds more than its concurrency.
 
-Each attempt has a token of its own. A worker learns nothing else of the client, so it can answer no other; and a reply
-to an attempt that is over finds no request and is dropped.
+request_table.py keeps the requests, and request_ends.py ends them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import islice
-
-import attrs
 
 from scale0.broker.context import Context
 from scale0.broker.peers import Peers
-from scale0.broker.queues import ATTEMPTS, QUEUE_EXPIRY, PendingRequest, Queues, RequestState
-from scale0.broker.request_messages import RequestMessages
-from scale0.broker.worker_pool import Address, Worker, WorkerPool
+from scale0.broker.requests.queues import ATTEMPTS, QUEUE_EXPIRY, PendingRequest, Queues, RequestState
+from scale0.broker.requests.request_ends import RequestEnds
+from scale0.broker.requests.request_messages import RequestMessages
+from scale0.broker.requests.request_table import RequestTable
+from scale0.broker.requests.worker_pool import Address, Worker, WorkerPool
 
 SPILL_SCAN = 16  # waiting requests looked at for a peer broker; the head may be barred from it, those behind it not
 
 
-@attrs.frozen
-class Orphan:
-    """Describes an attempt that its worker is busy with while the request has ended."""
-
-    worker: Worker
-    service: str
-
-
 class Routing:
-    """Holds the requests on their way, the queues and the workers, and moves requests between them."""
+    """Moves requests between clients, queues and workers."""
 
     def __init__(self, context: Context, peers: Peers) -> None:
         self._c, self._peers = context, peers
         self._messages = RequestMessages(context, peers)
-        self.requests: dict[bytes, PendingRequest] = {}
+        self.table = RequestTable()
+        self.requests = self.table.requests
         self.queues = Queues()
         self.pool = WorkerPool()
-        self._by_client: dict[tuple[Address, str], PendingRequest] = {}
-        self._orphans: dict[bytes, Orphan] = {}  # by token
+        self.ends = RequestEnds(context, self.table, self.queues, self.pool, self._messages)
 
     def knows(self, service: str) -> bool:
         """Return True if a live worker offers the service, here or at a reachable peer."""
         return service in self.pool or self._peers.serve(service)
-
-    # ------------------------------------------------------------------------------- from clients
 
     def accept(self, request: PendingRequest) -> None:
         """Take a request that may be served here: give it to a worker at once, else queue it."""
@@ -60,9 +49,7 @@ class Routing:
         if full:
             self.refuse(request, 429, "too_many", full)
             return
-        self.requests[request.token] = request
-        if request.correlation:
-            self._by_client[request.client, request.correlation] = request
+        self.table.add(request)
         self._c.counts["accepted"] += 1
         if request.deadline is not None:
             self._c.at(("request", request.token), request.deadline)
@@ -85,17 +72,15 @@ class Routing:
 
     def cancel(self, client: Address, correlation: str) -> None:
         """Withdraw a client's request: drop it if it waits, else advise the worker that has it to stop."""
-        request = self._by_client.get((client, correlation))
+        request = self.table.by_client.get((client, correlation))
         if request is None:
             return
         if request.state is RequestState.QUEUED:
             self.queues.remove(request)
-            self._end(request)
+            self.ends.end(request)
             self._c.counts["cancelled"] += 1
         else:
             self._messages.advise(request)
-
-    # --------------------------------------------------------------------------------- to workers
 
     def serve(self, service: str) -> None:
         """Give waiting requests for this service to workers that are free."""
@@ -141,8 +126,6 @@ class Routing:
             else:
                 return
 
-    # ------------------------------------------------------------------------------- from workers
-
     def reply(
         self, worker: Worker, token: bytes, body: Sequence[bytes], final: bool, code: int = 200, reason: str = ""
     ) -> bool:
@@ -153,14 +136,11 @@ class Routing:
         if request is None:
             self._c.counts["stray_replies"] += 1
         elif final:
-            self._end(request)
+            self.ends.end(request)
             self._messages.final(request, body, code, reason)
         elif not self._messages.part(request, body):
-            self._end(request)
-            self._messages.error(
-                request, 413, "too_large", "more partial replies than can be held for a client of MDP/0.1"
-            )
-        orphan = self._orphans.get(token)
+            self.ends.fail(request, 413, "too_large", "more partial replies than can be held for a client of MDP/0.1")
+        orphan = self.table.orphans.get(token)
         if final and orphan is not None and orphan.worker is worker:
             self._freed(worker, token, orphan.service)
         return True
@@ -171,7 +151,7 @@ class Routing:
         The table of a peer tells of it later, and not at all if the place was taken and freed between two tables.
         """
         was_free = worker.free
-        self._release(worker, token)
+        self.ends.release(worker, token)
         if worker.peer:
             self._peers.used(worker, service, 1)
             for each in [service] if was_free else list(self.queues):  # a full channel held up all services
@@ -179,48 +159,26 @@ class Routing:
         else:
             self.serve_worker(worker)
 
-    def _release(self, worker: Worker, token: bytes) -> None:
-        """Take an attempt from its worker, whatever happens to the request."""
-        self._orphans.pop(token, None)
-        self._c.timers.cancel(("running", token))
-        self.pool.release(worker, token)
-
     def handed_back(self, worker: Worker, token: bytes) -> None:
         """Queue a request again that a peer broker refused to take; another may take it."""
-        request = self.requests.get(token)
-        if request is None or request.worker is not worker:
+        request = self.table.held_by(worker, token)
+        if request is None:
             return
-        self._release(worker, token)
+        self.ends.release(worker, token)
         request.refused_by.add(worker.peer)
         self._again(request, counts=False)
-
-    # -------------------------------------------------------------------------------- ends and losses
-
-    def _end(self, request: PendingRequest) -> None:
-        """Forget a request. Its worker may be busy with it still, and so keeps the attempt."""
-        del self.requests[request.token]
-        if request.state is RequestState.RUNNING and request.worker is not None:
-            self._orphans[request.token] = Orphan(request.worker, request.service)
-        request.state = RequestState.ENDED
-        self._c.timers.cancel(("request", request.token))
-        key = (request.client, request.correlation)
-        if request.correlation and self._by_client.get(key) is request:
-            del self._by_client[key]
 
     def _again(self, request: PendingRequest, counts: bool = True) -> None:
         """Queue a request again, at the head and under a new token, or end it with 502 if it must not be retried."""
         if not counts:
             request.attempt -= 1
         elif not request.idempotent or request.passed_partial or request.attempt >= ATTEMPTS:
-            self._end(request)
-            self._orphans.pop(request.token, None)
+            self.ends.end(request)
+            self.table.orphans.pop(request.token, None)
             self._messages.error(request, 502, "worker_lost", f"lost with its worker at attempt {request.attempt}")
             return
-        del self.requests[request.token]
         self._c.timers.cancel(("request", request.token))
-        request.token = self._c.token()
-        self.requests[request.token] = request
-        request.parts, request.parts_count, request.parts_bytes = [], 0, 0
+        self.table.begin_anew(request, self._c.token())
         if request.deadline is not None:
             self._c.at(("request", request.token), request.deadline)
         self._wait(request, front=True)
@@ -236,18 +194,16 @@ class Routing:
         tokens = list(worker.inflight)
         worker.inflight.clear()
         for token in tokens:
-            self._release(worker, token)
-            request = self.requests.get(token)
-            if request is not None and request.worker is worker:
+            self.ends.release(worker, token)
+            if (request := self.table.held_by(worker, token)) is not None:
                 self._again(request, counts=token != undelivered)
 
     def full(self, worker: Worker, token: bytes) -> None:
         """Pass over a worker with a full pipe until something is received from it; the request goes to the next."""
         self.pool.set_slow(worker, True)
-        self._release(worker, token)
+        self.ends.release(worker, token)
         self._c.counts["slow_workers"] += 1
-        request = self.requests.get(token)
-        if request is not None and request.worker is worker:
+        if (request := self.table.held_by(worker, token)) is not None:
             if worker.peer:
                 self._peers.used(worker, request.service, 1)
             self._again(request, counts=False)
@@ -261,69 +217,19 @@ class Routing:
         for service in list(self.queues) if worker.peer else ():
             self.spill(service)
 
-    def expire(self, token: bytes) -> None:
-        """End a request because its deadline has passed, or it has waited QUEUE_EXPIRY."""
-        request = self.requests.get(token)
-        if request is None:
-            return
-        if request.state is RequestState.QUEUED:
-            self.queues.remove(request)
-        else:
-            self._messages.advise(request)
-        self._end(request)
-        if request.deadline is None:
-            self._messages.error(request, 408, "expired", f"no worker within {QUEUE_EXPIRY:g} s")
-        else:
-            self._messages.error(request, 504, "deadline", "not answered within timeout_ms")
-
-    def slept(self, seconds: float) -> None:
-        """Move the ends of all requests by `seconds` of a stall, in which neither answers nor workers were heard.
-
-        Each lasts at least one more interval: so long it may take to read what has come meanwhile.
-        """
-        least = self._c.now + self._c.config.default_heartbeat_interval
-        for token, request in self.requests.items():
-            request.waiting_since += seconds
-            if request.deadline is not None:
-                request.deadline = max(request.deadline + seconds, least)
-                self._c.at(("request", token), request.deadline)
-            elif request.state is RequestState.QUEUED:
-                self._c.at(("request", token), max(request.waiting_since + QUEUE_EXPIRY, least))
-        for worker in {id(w): w for w in self._busy()}.values():
-            for token, until in worker.inflight.items():
-                worker.inflight[token] = max(until + seconds, least)
-                self._c.at(("running", token), worker.inflight[token])
-
-    def _busy(self) -> Iterator[Worker]:
-        yield from (orphan.worker for orphan in self._orphans.values())
-        yield from (request.worker for request in self.requests.values() if request.worker is not None)
-
     def overdue(self, token: bytes) -> Worker | None:
         """End a request after busy_timeout.
 
         Return its worker if that counts as dead now: a worker that sends no heartbeats while it is busy.
         """
         request = self.requests.get(token)
-        orphan = self._orphans.get(token)
-        worker = request.worker if request is not None else orphan.worker if orphan is not None else None
+        worker = self.table.worker_of(token)
         if worker is None or not worker.beats_while_busy:
             return worker
         self._c.counts["overdue"] += 1
         if request is not None:
             self._messages.advise(request)
-            self._end(request)
-            self._messages.error(request, 504, "deadline", "not answered within busy_timeout")
-        self._release(worker, token)
+            self.ends.fail(request, 504, "deadline", "not answered within busy_timeout")
+        self.ends.release(worker, token)
         self.serve_worker(worker)
         return None
-
-    def drop_all(self, code: int, reason: str, message: str) -> None:
-        """End all requests with an error, as the broker is disabled or stops."""
-        for request in list(self.requests.values()):
-            worker = request.worker
-            if request.state is RequestState.QUEUED:
-                self.queues.remove(request)
-            self._end(request)
-            if worker is not None:
-                self._release(worker, request.token)
-            self._messages.error(request, code, reason, message)

@@ -20,6 +20,7 @@ from twisted.internet.task import react
 
 from groundwork.authority import ROLES
 from groundwork.duration_option import DurationOption
+from groundwork.option_place import OptionsBefore
 from groundwork.safe_text import safe_line
 from groundwork.steady_reactor import use_monotonic_clock
 from groundwork.terminal import complain, echo, echo_json
@@ -165,7 +166,7 @@ def _table(head: list[str], rows: list[list[str]]) -> Iterable[str]:
 # ------------------------------------------------------------------------------------- the commands
 
 
-@click.group()
+@click.group(cls=OptionsBefore)
 @click.option("--broker", metavar="ENDPOINT", envvar="SCALE0_BROKER", help="The broker's frontend, tcp://HOST:PORT.")
 @click.option(
     "--auth-id",
@@ -202,15 +203,21 @@ def main(context: click.Context, /, **settings: Any) -> None:
 def _settings(context: click.Context) -> Settings:
     settings: Settings = context.obj
     if not settings["broker"]:
-        raise click.UsageError("--broker tcp://HOST:PORT is missing")
+        raise click.UsageError(f"the broker is missing: {_typed(context, '--broker tcp://HOST:PORT')}")
     file = settings["auth_password_file"]
     if file is not None:
         settings["password"] = (Path(file).read_text().splitlines() or [""])[0]
     elif sys.stdin.isatty():
         settings["password"] = click.prompt("Password", hide_input=True, err=True)
     else:
-        raise click.UsageError("--auth-password-file FILE is missing, and there is no terminal to ask for a password")
+        typed = _typed(context, "--auth-password-file FILE")
+        raise click.UsageError(f"the password is missing, and there is no terminal to ask for it: {typed}")
     return settings
+
+
+def _typed(context: click.Context, option: str) -> str:
+    """Return the command with an option where it has to stand: before the command's name."""
+    return f"`scale0ctl {option} {context.command_path.partition(' ')[2]}`"
 
 
 def _plain_command(row: ManagementCommand) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import click
 
+from groundwork.option_place import OptionsBefore
 from scale0.config.keys import ANY, KeyFault, load_pair, stated_identity
 from scale0.wire.reader import CurveClient
 from zerotask.commands.broker_commands import broker as broker_status
@@ -24,10 +25,11 @@ from zerotask.node.command import node
 BROKER = "tcp://127.0.0.1:5555"
 
 
-@click.group(help=__doc__)
+@click.group(cls=OptionsBefore, help=__doc__)
 @click.option(
     "--state",
     type=click.Path(path_type=Path),
+    metavar="DIR",
     envvar="ZEROTASK_STATE",
     help="Folder of a broker on this machine; act as its operator.",
 )

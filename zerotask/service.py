@@ -116,7 +116,10 @@ class ZeroTaskService(Service):
             self._close_sockets(0)
             self._store.end()
             self._store.join()
-            raise StartError(f"cannot listen: {error}; give other endpoints with --listen and --publish") from error
+            raise StartError(
+                f"cannot listen: {error}; give other endpoints with `twistd zerotask --listen` and `--publish`, or with"
+                " `twistd helen --zerotask-listen`"
+            ) from error
         self._awake = AwakeClock()
         self.broker = Broker(self._store, found, self._send, self._announce, self._awake.seconds(), time.time())
         self.broker.state.name_of_key = self._name_of_key

@@ -73,7 +73,7 @@ def _yaml(text: str, source: Path) -> Iterator[Any]:
         yaml = importlib.import_module("yaml")
     except ImportError as error:
         raise SourceError(
-            f"{source} looks like YAML, and PyYAML is not installed: dump it with --format wrapped-json"
+            f"{source} looks like YAML, and PyYAML is not installed: dump it with `sensuctl dump --format wrapped-json`"
         ) from error
     try:
         yield from yaml.load_all(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
@@ -84,7 +84,9 @@ def _yaml(text: str, source: Path) -> Iterator[Any]:
 
 def _resource(document: Any, place: str) -> Resource:
     if not isinstance(document, dict) or not isinstance(document.get("spec"), dict):
-        raise SourceError(f"{place} is no resource with type, metadata and spec: use --format wrapped-json or yaml")
+        raise SourceError(
+            f"{place} is no resource with type, metadata and spec: use `sensuctl dump --format wrapped-json` or `yaml`"
+        )
     spec = document["spec"]
     metadata = document.get("metadata") or spec.get("metadata")
     if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str):

@@ -163,7 +163,9 @@ class KeyRing:
     def check_own(self) -> None:
         """Raises PushRefused where `renew_own` would."""
         if not self.private:
-            raise PushRefused("not enough of the signing keys lie here: give those that sign with --key, and --new")
+            raise PushRefused(
+                "not enough of the signing keys lie here: `helen keys rotate --key FILE --new FILE` signs"
+            )
 
     async def renew_own(self) -> None:
         """Put a new key in place of the one that lies here, which is forgotten.

@@ -70,7 +70,7 @@ def check_rings(fleet: list[Candidate], plan: Plan, has_published: bool) -> None
     """
     if has_published and can_none_try(fleet, plan):
         raise PushRefused(
-            "no agent is there that could try it before all others: wait for one, or push with --rings off"
+            "no agent is there that could try it before all others: wait for one, or `helen push --rings off`"
         )
     for spec in plan.rings:
         if spec.label is not None and fleet and not any(matches(each, spec.label) for each in fleet):

@@ -102,7 +102,7 @@ class Pushes:
         if rollout is not None:
             raise PushRefused(
                 f"version {rollout.version} is on its way, {rollout.place}: wait for it (`helen rollout watch`), take"
-                " it back (`helen rollout undo`), or push with --replace"
+                " it back (`helen rollout undo`), or replace it (`helen push --replace`)"
             )
 
     async def confirm(self, newest_held: int, forget: Callable[[], None], plan: Plan) -> None:

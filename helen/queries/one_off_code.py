@@ -99,7 +99,7 @@ class OneOffCode:
         if not private:
             raise NeedsSignature(
                 "agents run only code that the keys of sets have signed, and Helen does not hold enough of them:"
-                " give --key FILE"
+                " sign it with a key of yours, such as by `helen run --key FILE`"
             )
         now = self._wall()
         try:

@@ -120,9 +120,12 @@ def test_options_that_belong_together(run: Any, tmp_path: Path, arguments: tuple
 
 def test_a_broker_and_a_password_are_needed(run: Any) -> None:
     result = run("status", broker="")
-    assert (result.exit_code, "--broker tcp://HOST:PORT is missing" in result.output) == (2, True)
+    assert (
+        result.exit_code,
+        "the broker is missing: `scale0ctl --broker tcp://HOST:PORT status`" in result.output,
+    ) == (2, True)
     result = CliRunner().invoke(main, ["--broker", "tcp://h:1", "status"])
-    assert result.exit_code == 2 and "there is no terminal to ask for a password" in result.output
+    assert result.exit_code == 2 and "there is no terminal to ask for it: `scale0ctl --auth" in result.output
 
 
 # ---------------------------------------------------------------------------------- a question

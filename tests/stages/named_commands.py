@@ -92,7 +92,7 @@ def of_python(text: str) -> Iterator[tuple[int, str]]:
     for node in ast.walk(tree):
         if id(node) in inner:
             continue
-        for said in _texts_of(node):
+        for said in texts_of(node):
             for line, command in of_prose(said):
                 yield node.lineno + line - 1, command
             if re.match(rf"{NAME} (?:[a-z]|-)", said) and "`" not in said and "; " not in said:
@@ -102,7 +102,7 @@ def of_python(text: str) -> Iterator[tuple[int, str]]:
             yield number, command
 
 
-def _texts_of(node: ast.AST) -> list[str]:
+def texts_of(node: ast.AST) -> list[str]:
     """Return the texts that a node may be: more than one where a condition chooses between two words."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return [node.value]

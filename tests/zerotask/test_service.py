@@ -171,11 +171,15 @@ def test_wrong_words_are_told_before_anything_is_asked():
     """Usage errors are 2."""
     for words, told in (
         (["submit", "add", "--params", "no json"], "not JSON"),
-        (["tasks"], "give --state DIR"),
+        (["tasks"], "for operators: `zerotask --state DIR tasks`, where DIR is the folder"),
+        (["schedule", "list"], "for operators: `zerotask --state DIR schedule list`, where DIR"),
+        (["tasks", "--state", "/nowhere"], "if it is a broker's folder: `zerotask --state DIR tasks`"),
+        (["tasks", "--state", "runing"], "'runing' is not one of 'queued', 'assigned'"),
+        (["status", "t", "--broker", "tcp://h:1"], "stands before the command: `zerotask --broker ENDPOINT status`"),
         (["--curve-key", "x", "status", "t"], "--curve-key and --broker-key belong together"),
         (["--state", "/nowhere", "nodes"], "no broker runs in /nowhere"),
     ):
-        done = CliRunner().invoke(main, words)
+        done = CliRunner().invoke(main, words, prog_name="zerotask")
         assert (done.exit_code, told in done.output) == (2, True), done.output
 
 

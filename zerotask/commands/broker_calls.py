@@ -55,7 +55,9 @@ def call(
 def operate(chosen: dict[str, Any], method: str, params: dict[str, Any], then: Callable[[Any], None]) -> None:
     """Call a method for operators, and give its answer to `then`; raises UsageError without --state."""
     if chosen["state"] is None:
-        raise click.UsageError("this is for operators: give --state DIR, the folder of the broker on this machine")
+        words = click.get_current_context().command_path.partition(" ")[2]
+        typed = f"`zerotask --state DIR {words}`"
+        raise click.UsageError(f"this is for operators: {typed}, where DIR is the folder of the broker on this machine")
     endpoint = endpoint_of(chosen)
 
     async def work(reactor: Any) -> None:

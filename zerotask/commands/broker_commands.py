@@ -29,7 +29,7 @@ def drain(chosen: dict[str, Any], name: str, undo: bool) -> None:
     """Give the node NAME no further task. For operators.
 
     This holds until --undo or the end of the broker. The node goes on with its tasks. Once
-    `zerotask nodes` shows none, it can be stopped.
+    `zerotask --state DIR nodes` shows none, it can be stopped.
     """
     text = f"{name} is given tasks again" if undo else f"{name} is given no further task"
     operate(chosen, "node_drain", {"node": name, "drain": not undo}, lambda done: echo(text))

@@ -12,6 +12,18 @@ from zerotask import show
 from zerotask.client import Client
 from zerotask.commands.broker_calls import CONNECT_WAIT, as_client, call, operate
 from zerotask.commands.task_options import params_option, task_options
+from zerotask.tasks.task import STATES
+
+
+class TaskState(click.Choice[str]):
+    """Takes the state of a task; a folder is refused with the place where a folder belongs."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the state. Raises BadParameter, which click shows, for anything else."""
+        if "/" in value or value.startswith((".", "~")):
+            typed = "`zerotask --state DIR tasks`"
+            self.fail(f"{value} is no state of a task; if it is a broker's folder: {typed}", param, ctx)
+        return super().convert(value, param, ctx)
 
 
 @click.command()
@@ -83,9 +95,7 @@ def retry(chosen: dict[str, Any], task_id: str) -> None:
 
 
 @click.command()
-@click.option(
-    "--state", "wanted", metavar="STATE", help="Only tasks in this state: queued, assigned, running, finished, failed."
-)
+@click.option("--state", "wanted", type=TaskState(STATES), help="Only tasks in this state.")
 @click.option("--method", metavar="METHOD", help="Only tasks of this method.")
 @click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="Most tasks to list.")
 @click.pass_obj

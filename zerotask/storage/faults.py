@@ -57,7 +57,8 @@ def lost_before(lost: int) -> str | None:
     if not lost:
         return None
     tasks = count(lost, "task was", "tasks were")
-    return f"{tasks} lost with a damaged database: `zerotask damaged` lists them, with --forget it takes them off"
+    where = "`zerotask --state DIR damaged`"
+    return f"{tasks} lost with a damaged database: {where} lists them, with `--forget` at its end it takes them off"
 
 
 def is_of_one_call(error: sqlite3.Error) -> bool:

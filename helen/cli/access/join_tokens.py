@@ -19,7 +19,7 @@ from helen.cli.base.options import chosen_helen, for_a_helen, output, plain, pri
 
 SAFER = (
     "Other users of that machine can see the token for a moment in its list of processes. To keep it out, put the"
-    " token into a file and say --join-file FILE, or say --join - and paste it."
+    " token into a file and give `equus --join-file FILE`, or give `equus --join -` and paste it."
 )
 
 

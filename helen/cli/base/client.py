@@ -180,7 +180,7 @@ class Client:
 
     def _not_running(self) -> str:
         if self.url is not None:
-            return f"nothing answers at {self.url.geturl()}: is Helen running, with --web?"
+            return f"nothing answers at {self.url.geturl()}: does a Helen run there that was started with --web?"
         return f"no Helen runs on {self.state}: start it with `twistd -n helen --state {self.state}`"
 
     def _answer(self, response: http.client.HTTPResponse) -> Any:

@@ -179,7 +179,7 @@ def _judge_way(theirs: ManifestDocument, newest: SignedSet | None, wanted: Wante
         names = ", ".join(sorted(moved)[:5]) + (f" and {len(moved) - 5} more" if len(moved) > 5 else "")
         raise IsUndone(
             f"Helen's set goes back behind version {newest.version}, which these keys have signed last: {names}."
-            f" If version {newest.version} was undone, say --undone"
+            f" If version {newest.version} was undone, `helen push --undone` and `helen sign --undone` go on from there"
         )
     return lines
 

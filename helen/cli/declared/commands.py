@@ -72,7 +72,7 @@ def apply(
     if dry_run:
         raise SystemExit(CHANGES if plan.changes else 0)
     if plan.changes and not yes:
-        confirm(plan)
+        confirm(plan, "Give --yes, or --dry-run to see the plan")
     said = [line for change in plan.changes for line in carry_out(change, as_json)]
     if as_json:
         print_json(shown(plan, warnings) | {"said": said})

@@ -39,10 +39,13 @@ class Plan:
     notes: tuple[str, ...] = ()
 
 
-def confirm(plan: Plan) -> None:
-    """Ask at the terminal; raises Failed if the answer is no, or if there is no terminal to ask at."""
+def confirm(plan: Plan, ways: str) -> None:
+    """Ask at the terminal; raises Failed if the answer is no, or if there is no terminal to ask at.
+
+    `ways` is the sentence that says what to do without one: commands that ask have different options.
+    """
     if not sys.stdin.isatty():
-        raise Failed("nothing was changed: there is no terminal to ask at. Give --yes, or --dry-run to see the plan")
+        raise Failed(f"nothing was changed: there is no terminal to ask at. {ways}")
     if not click.confirm(f"Apply {count(len(plan.changes), 'change')}?"):
         raise Failed("nothing was changed, since you said no")
 

@@ -104,7 +104,7 @@ def discover(
         give(client, looked, report)
     if accept and plan.changes:
         if not yes:
-            confirm(plan)
+            confirm(plan, "Give --yes, or leave out --accept to see the plan")
         document |= {"said": [line for change in plan.changes for line in carry_out(change, as_json)]}
     if as_json:
         print_json(document)

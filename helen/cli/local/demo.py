@@ -93,7 +93,7 @@ def start(local: Local) -> None:
     say(f"It listens on {local.run['agents']}. Look at it in a browser, by a link that is good once, for two minutes:")
     echo(f"    {url}")
     say("Three agents enrol, each with a token that is good once. They label")
-    echo(f"themselves, and this Helen trusts that for {' and '.join(TRUSTED)} (--trust-label); usually labels that")
+    echo(f"themselves, and this Helen was started with --trust-label {' and '.join(TRUSTED)}; usually labels that")
     echo("decide what an agent runs are given by the operator, with the token:")
     for name, labels in AGENTS.items():
         echo(f"    {name}: {', '.join(labels)}")

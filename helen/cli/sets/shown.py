@@ -63,4 +63,6 @@ def next_step(folder: Path, found: CheckSet, change: Change) -> None:
     echo(plain(f"Added {found.name} {found.version}."))
     if files or gone:
         echo(plain(f"  publish it  helen push {files}{gone}"))
-        echo("  where the key that signs lies elsewhere, add --key FILE; a declared folder goes out with `helen apply`")
+        echo(
+            "  `helen push --key FILE` is for a key that lies elsewhere; a declared folder goes out with `helen apply`"
+        )

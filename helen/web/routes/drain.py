@@ -58,7 +58,7 @@ async def begin_drain(parts: Parts, request: ApiRequest, body: BeginDrain) -> by
     if not shown["others"] and not body.force:
         raise Problem(
             409, "nowhere to go", "no other Helen that lives is known here, so agents might report to nobody:"
-            " see `network.shared` of `helen status --output json`. With --force those that know another go there",
+            " see `network.shared` of `helen status --output json`. `helen drain --force` lets those go that know one",
         )  # fmt: skip
     if body.dry_run:
         return write_json(request, shown | {"over": body.over})

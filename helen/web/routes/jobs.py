@@ -185,7 +185,7 @@ def jobs_of(parts: Parts) -> Jobs:
     if parts.network is None or parts.network.jobs is None:
         raise Problem(
             409, "no ZeroTask", "this Helen keeps no jobs: start it with --embed-zerotask, or with --zerotask"
-            " tcp://HOST:PORT where such a broker runs. `helen run` without --wait-for-offline needs neither",
+            " tcp://HOST:PORT where such a broker runs. Only `helen run --wait-for-offline` needs one",
         )  # fmt: skip
     return parts.network.jobs
 

@@ -78,7 +78,7 @@ def test_from_the_first_to_the_last(tar: Path, folder: Path) -> None:
     """A set is added, listed, reported when changed by hand, updated and removed again."""
     added = helen("checks", "add", tar, "--folder", folder, "--yes").output
     assert f"publish it  helen push {folder}/lib/acme_shop.lua {folder}/shop_orders.lua\n" in added
-    assert "add --key FILE" in added
+    assert "`helen push --key FILE` is for a key that lies elsewhere" in added
     assert helen("checks", "add", tar, "--folder", folder).output == "acme-shop 1.0 is there already, as it is pinned\n"
     listed = json.loads(helen("checks", "list", "--folder", folder, "--output", "json").output)
     assert listed["sets"] == [

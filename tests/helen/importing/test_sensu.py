@@ -166,5 +166,5 @@ def test_files_that_are_no_text(tmp_path: Path) -> None:
 def test_yaml_without_its_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "yaml", None)
     (tmp_path / "dump").write_text(YAML)
-    with pytest.raises(SourceError, match="dump it with --format wrapped-json"):
+    with pytest.raises(SourceError, match="dump it with `sensuctl dump --format wrapped-json`"):
         sensu_dump.read(tmp_path / "dump")

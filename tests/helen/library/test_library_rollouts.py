@@ -232,7 +232,7 @@ def test_nobody_is_there_to_try_it(world: World) -> None:
     world.write(cpu="a").look()
     is_here = [False]
     world.library.releases.fleet = lambda: [Candidate(f"agent-{n}", is_here[0]) for n in range(100)]
-    with pytest.raises(PushRefused, match="wait for one, or push with --rings off"):
+    with pytest.raises(PushRefused, match="wait for one, or `helen push --rings off`"):
         world.push(RINGED, cpu="b")
     with pytest.raises(PushRefused, match=r"^cpu\.lua:"):  # what is wrong with the file comes first
         world.push(RINGED, cpu="bad")

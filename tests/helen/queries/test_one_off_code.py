@@ -119,7 +119,7 @@ def test_signed_elsewhere(elsewhere: Made) -> None:
 
 def test_she_holds_no_key(elsewhere: Made) -> None:
     """The sentence says which option to give."""
-    with pytest.raises(NeedsSignature, match="give --key FILE"):
+    with pytest.raises(NeedsSignature, match="sign it with a key of yours, such as by `helen run --key FILE`"):
         elsewhere.prepare(CODE)
 
 

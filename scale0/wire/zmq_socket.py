@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import itertools
+import os
 import re
 import struct
 from collections import OrderedDict
@@ -20,6 +21,7 @@ from zmq.backend import Socket as BareSocket
 from zope.interface import implementer
 
 from scale0.wire import zap
+from scale0.wire.ipc_files import IpcFiles
 from scale0.wire.read_turns import ReadTurns
 from scale0.wire.unsent import LARGE, UNREAD_BYTES, HeldMessages, LargeFrames, Sent
 from scale0.wire.zap import NO_ORIGIN, Origin
@@ -71,6 +73,7 @@ class Socket:
         self._origins: OrderedDict[bytes, Origin] = OrderedDict()
         self._held = HeldMessages()
         self._large = LargeFrames()
+        self._files = IpcFiles()
         self._retry: Any = None
         self._monitor: Socket | None = None
         self.closed = False
@@ -88,7 +91,8 @@ class Socket:
         self._call_with(self._raw.bind, endpoint)
         bound = self._raw.get(zmq.LAST_ENDPOINT)
         assert isinstance(bound, bytes)
-        text = bound.rstrip(b"\0").decode("ascii")
+        text = os.fsdecode(bound.rstrip(b"\0"))
+        self._files.note(text)
         return re.sub(r"\[::ffff:([0-9.]+)\]", r"\1", text)  # an IPv4 address, as a socket that speaks both spells it
 
     def connect(self, endpoint: str) -> None:
@@ -262,6 +266,7 @@ class Socket:
             self._retry.cancel()
         self._held.clear()
         self._large.clear()
+        self._files.remove()
         self._raw.close(linger_ms)
 
     def fileno(self) -> int:

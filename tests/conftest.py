@@ -23,7 +23,7 @@ ONE_PIECE = ("pipeline",)  # folders whose files share something dear: a Spark o
 
 
 class Pieces(LoadScopeScheduling):
-    """A file is one piece, for the sake of its fixtures; so is a folder of ONE_PIECE."""
+    """Makes one piece of a file, for the sake of its fixtures, and of a folder of ONE_PIECE."""
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
@@ -58,7 +58,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Pieces:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The long pieces first, or one process would still be at them when the others have nothing left to do."""
+    """Put the long pieces first, or one process would still be at them when the others have nothing left to do."""
     items.sort(key=lambda item: item.path.parent.name not in ONE_PIECE)  # stable: else as collected
     for item in items:
         numbers = {number for mark in item.iter_markers("adversary") for number in mark.args}

@@ -75,7 +75,7 @@ LOG = re.compile(r"(^|[._])log(ger)?\.")  # what is logged and not asserted is n
 
 @define(frozen=True)
 class Mutant:
-    """One change of one file: the bytes from `begin` to `end` become `text`."""
+    """Describes one change of one file: the bytes from `begin` to `end` become `text`."""
 
     file: str
     function: str  # dotted name of the function or class that it stands in; empty in the module itself

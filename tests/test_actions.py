@@ -1,4 +1,4 @@
-"""One authorisation: every entry names an action, and one function decides on it."""
+"""Tests one authorisation: every entry names an action, and one function decides on it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def entries() -> dict[str, Any]:
 
 
 def test_every_entry_has_an_action() -> None:
-    """A new route, command or method has to name one, and a command that is gone leaves none behind."""
+    """Each new route, command or method names an action, and a command that is gone leaves none behind."""
     assert [name for name, action in entries().items() if not isinstance(action, Action)] == []
     assert set(network.COMMANDS) == set(options.TO_BROKER)
 

@@ -373,7 +373,9 @@ def crowded_packages(root: Path) -> list[str]:
 
 
 def unlisted_packages(root: Path) -> list[str]:
-    """Packages that setup.cfg forgets (an installed product would lack them), or names though nobody knows them."""
+    """Return packages that setup.cfg forgets (an installed product would lack them), or names though
+    nobody knows them.
+    """
     setup = configparser.ConfigParser()
     setup.read(root / "setup.cfg")
     listed = set(setup["options"]["packages"].split())
@@ -405,7 +407,7 @@ _MACHINE = re.compile(rb"(?<![A-Za-z0-9._-])/(?:" + rb"work/(?:main|shared|venv|
 
 
 def machine_paths(root: Path) -> list[str]:
-    """Paths of the machine that this was written on: they mean nothing to anybody else."""
+    """Return paths of the machine that this was written on: they mean nothing to anybody else."""
     return [f"{path} names a folder of one machine" for path in tracked(root) if _MACHINE.search(content(root / path))]
 
 

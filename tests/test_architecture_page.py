@@ -34,7 +34,7 @@ def is_folder_or_named(component: str) -> bool:
 
 
 def test_the_order_is_that_of_the_rows() -> None:
-    """Bottom up: no component stands above one that it may import."""
+    """The order is bottom up: no component stands above one that it may import."""
     numbers = [test_architecture.LAYER_OF[component] for component in layers_of_the_page()]
     assert numbers == sorted(numbers)
 
@@ -47,7 +47,7 @@ def test_each_module_that_is_named_exists(name: str) -> None:
 
 
 def test_imports_between_packages() -> None:
-    """The first table is `OURS`, in words."""
+    """The page's first table is `OURS`, in words."""
     for package in PACKAGES:
         allowed = test_architecture.OURS[package]
         row = re.search(rf"^``{package}`` +(.+)$", PAGE, re.M)

@@ -1,4 +1,4 @@
-"""The drawings of docs/drawings.rst are those that the code gives now, and each way to be stale is found."""
+"""Tests that the drawings of docs/drawings.rst are those that the code gives now, and that stale ones are found."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ NEEDED = (
 
 @pytest.mark.parametrize("module", NEEDED)
 def test_it_is_imported_without_them(module: str) -> None:
-    """None of them is there, as after `pip install helen-equus`."""
+    """Helen is imported without any extra, as after `pip install helen-equus`."""
     program = WITHOUT.format(extras=EXTRAS, module=module)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

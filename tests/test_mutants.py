@@ -93,7 +93,7 @@ def test_a_part_of_a_package() -> None:
 
 
 def test_what_is_written_down_as_equivalent_is_there() -> None:
-    """Each entry is one mutant of today's code, with a reason; it isn't drawn."""
+    """Each entry is one mutant of today's code, with a reason, and is not drawn."""
     known = mutants.equivalents()
     for each in known:
         package = mutants.packages_of([each.file])[0]

@@ -1,4 +1,4 @@
-"""Names of modules that users type and that have changed: the old ones go on to work."""
+"""Tests names of modules that users type and that have changed: the old ones go on to work."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def test_a_port_is_given_to_one_process(tmp_path: Path) -> None:
 
 
 def test_free_ports_are_none_that_the_kernel_gives() -> None:
-    """Each is another, and what has one is passed over."""
+    """Each port is another one, and one that somebody has is passed over."""
     first = free_port()
     with socket.create_server(("127.0.0.1", (first - LEAST + 1) % COUNT + LEAST)):
         others = [free_port() for _ in range(3)]

@@ -1,4 +1,4 @@
-"""Docstrings, comments, documents and printed text keep the rule of docs/glossary.rst.
+"""Tests that docstrings, comments, documents and printed text keep the rule of docs/glossary.rst.
 
 The figures and their bars are those of tests/prose.py. Each rule is a function from files to sentences about what is
 wrong in them, and the tests at the end show, on small sources of their own, that each one can fail.
@@ -257,7 +257,7 @@ def test_docstrings_begin_with_a_verb() -> None:
 
 
 def test_each_docstring_begins_with_a_verb() -> None:
-    """In all packages: neither a clause, nor a name, nor a literal stands in front of it."""
+    """Neither a clause, nor a name, nor a literal stands in front of the verb, in all packages."""
     assert without_verbs(ROOT) == []
 
 
@@ -267,7 +267,7 @@ def test_no_sentence_of_a_docstring_begins_with_a_clause() -> None:
 
 
 def test_programs_are_it_in_tests() -> None:
-    """A test is read by those who change the program, too."""
+    """A test calls a program it, as those who change the program read it."""
     assert she_in_tests(ROOT) == []
 
 
@@ -303,7 +303,7 @@ def tree(folder: Path, source: str, **documents: str) -> Path:
 
 
 def test_a_good_tree_passes(tmp_path: Path) -> None:
-    """Else the tests below would show nothing."""
+    """The good tree passes each rule, or the tests below would show nothing."""
     root = tree(tmp_path, GOOD, page="Helen keeps its results.\n")
     assert prose.measure(prose.files_of([], root), root).short() == []
     assert she_in_documents(root) == she_in_strings(root) == metaphors(root) == foreign_rooms(root) == []
@@ -375,7 +375,7 @@ def test_a_clause_at_the_beginning_is_found(tmp_path: Path) -> None:
     "first", ["How many things there are", "It counts", "Helen counts", "`things` are counted", "/things: a number"]
 )
 def test_a_docstring_without_a_verb_is_found(tmp_path: Path, first: str) -> None:
-    """Be it a clause, a pronoun, a name or a literal; a verb with a comma or a full stop behind it is none of them."""
+    """A clause, a pronoun, a name or a literal is found; a verb with a comma or a full stop behind it is not."""
     assert len(without_verbs(tree(tmp_path, f'"""{first}."""\n'))) == 1
     for good in ("Count, and add.", "Count.", "Itemise them.", "Ends things: all."):
         (tmp_path / "groundwork" / "things.py").write_text(f'"""{good}"""\n')
@@ -383,7 +383,7 @@ def test_a_docstring_without_a_verb_is_found(tmp_path: Path, first: str) -> None
 
 
 def test_a_clause_in_a_docstring_is_found(tmp_path: Path) -> None:
-    """In a later sentence, and over a break of lines; a question is none."""
+    """A clause is found in a later sentence, and over a break of lines; a question is none."""
     root = tree(tmp_path, '"""Count things. Of\nthose two. Who asks?\n\nWhatever. What is left goes."""\n')
     assert clauses_in_docstrings(root) == [
         "groundwork/things.py:1: Of those two.", "groundwork/things.py:1: What is left goes.",
@@ -398,7 +398,9 @@ def test_she_is_found_in_tests(tmp_path: Path) -> None:
 
 
 def test_a_long_sentence_is_found(tmp_path: Path) -> None:
-    """In text, a list, a table and a glossary; a literal is one word, and neither code nor a heading is a sentence."""
+    """A long sentence is found in text, a list, a table and a glossary, but not in code or a heading; a literal is one
+    word.
+    """
     many = " ".join(["word"] * 36)
     literal = f"Say ``{many}`` and {{}}it.".replace("{}", ":doc:`page` ")
     assert [prose_documents.length(each) for each in prose_documents.sentences(literal)] == [5]

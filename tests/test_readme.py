@@ -55,7 +55,7 @@ def test_commands_exist() -> None:
 
 
 def test_shells_complete_commands() -> None:
-    """As the README says; nothing but click is asked."""
+    """A shell completes commands as the README says, and nothing but click is asked."""
     assert "_HELEN_COMPLETE=bash_source helen" in README
     environment = {**os.environ, "_HELEN_COMPLETE": "bash_complete", "COMP_WORDS": "helen ro", "COMP_CWORD": "1"}
     words = [sys.executable, "-c", "from helen.cli.main import main; main(prog_name='helen')"]
@@ -64,7 +64,7 @@ def test_shells_complete_commands() -> None:
 
 
 def test_every_page_stands_in_one_tree() -> None:
-    """Under one of four captions; a page in none would be found by nobody, one in two would be two."""
+    """Every page stands under one of four captions; one in none would be found by nobody, one in two would be two."""
     trees = dict(re.findall(r":caption: (\S+)\n   :maxdepth: 1\n\n((?:   \S+\n)+)", INDEX))
     assert list(trees) == ["Start", "How-to", "Reference", "Inside"]
     listed = [page for tree in trees.values() for page in tree.split()]

@@ -1,4 +1,6 @@
-"""Locks agree with setup.cfg and among each other; a release has its SBOMs, and sums that only its key can sign."""
+"""Tests that locks agree with setup.cfg and among each other; a release has SBOMs, and sums that only
+its key can sign.
+"""
 
 from __future__ import annotations
 
@@ -140,7 +142,9 @@ def verified(dist: Path) -> bool:
 
 
 def test_a_release_is_verified(dist: Path) -> None:
-    """By OpenSSL and coreutils, and not by our own program; each file of it is under the signature (F88)."""
+    """A release is verified by OpenSSL and coreutils, not by our own program; each file of it is under the signature
+    (F88).
+    """
     assert verified(dist)
     named = {line.split("  ")[1] for line in (dist / "SHA256SUMS").read_text().splitlines()}
     assert named == {path.name for path in dist.iterdir()} - {"SHA256SUMS", "SHA256SUMS.sig"}
@@ -216,7 +220,9 @@ while [ $# -gt 0 ]; do if [ "$1" = --output-file ]; then echo made > "$2"; fi; s
 
 
 def test_locks_are_made_anew_in_the_environment_that_is_there(tmp_path: Path) -> None:
-    """All of them; the environment stays although setup.cfg has changed, or the new one would lack what locks name."""
+    """All locks are made anew, and the environment stays although setup.cfg has changed: a new one would lack what
+    locks name.
+    """
     shutil.copy(ROOT / "dev", tmp_path / "dev")
     for name in ("setup.cfg", "pyproject.toml"):
         (tmp_path / name).write_text("changed\n")

@@ -1,4 +1,6 @@
-"""docs/security.rst names tests for what it promises: they exist, each case has a line, each limit its constant."""
+"""Tests that docs/security.rst names tests for its promises: they exist, each case has a line, each
+limit its constant.
+"""
 
 from __future__ import annotations
 
@@ -109,7 +111,7 @@ def value_of(name: str) -> object:
 
 
 def test_each_limit_is_a_constant_of_that_value() -> None:
-    """The page says what the code has."""
+    """Each limit of the page has the value of its constant."""
     named = [constant for _, constants, _, _ in rows_of_limits() for constant in constants]
     assert len(named) > 50
     wrong = {}

@@ -66,7 +66,7 @@ def test_every_unit_is_judged() -> None:
 
 @pytest.mark.parametrize("unit", CAN_NOT_BE_HAD)
 def test_what_a_unit_can_not_have_is_said(unit: str) -> None:
-    """In docs/security.rst, and there is no such line (F89)."""
+    """A missing directive is told in docs/security.rst, and the unit has no such line (F89)."""
     page = PAGE.read_text()
     for name in CAN_NOT_BE_HAD[unit]:
         assert not any(line.startswith(f"{name}=") for line in lines_of(unit)), (unit, name)
@@ -114,7 +114,7 @@ NEEDED = (
 
 @pytest.mark.parametrize("unit", ["equus", "helen"])
 def test_the_sandbox_runs_under_the_filter_of_its_unit(unit: str) -> None:
-    """Helen's unit once lacked capset: each push was refused, because no file could be judged (F89)."""
+    """The sandbox runs under the filter; without capset no file could be judged, and each push was refused (F89)."""
     assert [call for call in NEEDED if call not in allowed(unit)] == []
 
 

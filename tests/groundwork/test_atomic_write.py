@@ -1,4 +1,4 @@
-"""groundwork.atomic_write: the old content or the new one, whatever fails on the way."""
+"""Tests groundwork.atomic_write: the old content or the new one is there, whatever fails on the way."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Failing(Disk):
 @pytest.mark.parametrize("mask", [0o000, 0o077])
 @pytest.mark.parametrize("mode", [0o600, 0o644])
 def test_modes_do_not_depend_on_the_umask(tmp_path: Path, mask: int, mode: int) -> None:
-    """The mode that was asked for is there, and no other file is left; a second write changes it."""
+    """A file has the mode that was asked for, and no other file is left; a second write changes it."""
     before = os.umask(mask)
     try:
         write_durably(tmp_path / "file", b"content", 0o640)
@@ -61,7 +61,7 @@ def test_modes_do_not_depend_on_the_umask(tmp_path: Path, mask: int, mode: int) 
     [(b"bytes\n", b"bytes\n"), ("t\u00e9xt\n", b"t\xc3\xa9xt\n"), (memoryview(b"view"), b"view"), (b"", b"")],
 )
 def test_bytes_and_text(tmp_path: Path, content: bytes | str, expected: bytes) -> None:
-    """Text is UTF-8, its line ends are left alone, and nobody else reads it."""
+    """A text is UTF-8, its line ends are left alone, and nobody else reads it."""
     write_durably(tmp_path / "file", content)
     assert (tmp_path / "file").read_bytes() == expected
     assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o600
@@ -114,7 +114,7 @@ def test_a_write_takes_several_calls(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_threads_do_not_write_to_one_temporary_file(tmp_path: Path) -> None:
-    """One of the contents is there at the end, whole."""
+    """The content of one of the threads is there at the end, whole."""
     contents = [bytes([letter]) * 20_000 for letter in b"abcdefgh"]
     threads = [threading.Thread(target=write_durably, args=(tmp_path / "file", each)) for each in contents]
     for thread in threads:

@@ -68,7 +68,7 @@ def test_what_is_taken(name: str, value: str) -> None:
 
 @pytest.mark.parametrize(("name", "value"), BAD)
 def test_what_is_refused(name: str, value: Any) -> None:
-    """The sentence goes on where the name of the field ends; all faults are told, and the others are kept."""
+    """A sentence goes on after the field's name; all faults are told, and the other fields are kept."""
     told: list[tuple[str, str]] = []
     found = read_all({"owner": "me", **{name: value}}, lambda *fault: told.append(fault))
     assert [each for each, _ in told] == [name]

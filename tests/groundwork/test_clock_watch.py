@@ -37,7 +37,7 @@ class Machine:
 
 @pytest.mark.parametrize("by", [-86_400.0 * 365, -7_200.0, -2.0, 2.0, 60.0, 7_200.0])
 def test_a_step_is_announced_with_the_first_stamp(by: float) -> None:
-    """Once, with its size; the deadlines of silence don't see it (F3, F4)."""
+    """A step is announced once with its size; the deadlines of silence don't see it (F3, F4)."""
     machine = Machine()
     machine.run(10.0)
     machine.wall += by
@@ -52,7 +52,7 @@ def test_a_step_is_announced_with_the_first_stamp(by: float) -> None:
 @pytest.mark.adversary(57)
 @pytest.mark.parametrize("seconds", [2.0, 75.0, 40_000.0])
 def test_a_pause_is_time_slept(seconds: float) -> None:
-    """A process that was stopped: all clocks went on, and its deadlines did not (F4)."""
+    """A process that was stopped slept: all clocks went on, and its deadlines did not (F4)."""
     machine = Machine()
     machine.run(1.0)
     before = machine.watch.steady()
@@ -65,7 +65,7 @@ def test_a_pause_is_time_slept(seconds: float) -> None:
 
 @pytest.mark.parametrize("seconds", [3.0, 30_000.0])
 def test_a_suspended_machine_slept_and_its_clock_was_not_set(seconds: float) -> None:
-    """The monotonic clock stood still with it, the one since the boot did not."""
+    """The monotonic clock of a suspended machine stands still, and the one since the boot does not."""
     machine = Machine()
     machine.run(1.0)
     machine.wall, machine.boot = machine.wall + seconds, machine.boot + seconds
@@ -74,7 +74,7 @@ def test_a_suspended_machine_slept_and_its_clock_was_not_set(seconds: float) -> 
 
 
 def test_a_virtual_machine_that_was_paused_has_a_clock_that_is_set() -> None:
-    """All of its clocks stood still; then its time daemon puts the wall clock right."""
+    """All clocks of such a machine stand still; then its time daemon puts the wall clock right."""
     machine = Machine()
     machine.run(1.0)
     machine.wall += 600.0

@@ -25,7 +25,7 @@ def test_one_is_singular(number: float, noun: str, text: str) -> None:
 
 
 def test_the_verb_behind_it() -> None:
-    """1 WAL is missing, 2 are."""
+    """The verb follows the number: 1 WAL is missing, 2 are."""
     assert [is_or_are(number) for number in (0, 1, 2)] == ["are", "is", "are"]
 
 

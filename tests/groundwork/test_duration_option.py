@@ -1,4 +1,4 @@
-"""groundwork.duration_option: an option of a command takes durations."""
+"""Tests groundwork.duration_option: an option of a command takes durations."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def command(time: float) -> None:
     [([], "2.0"), (["--time", "90"], "90.0"), (["--time", "1 h"], "3600.0"), (["--time", "500ms"], "0.5")],
 )
 def test_the_command_gets_seconds(words: list[str], seconds: str) -> None:
-    """With a unit or without; a default is read as well."""
+    """The command gets seconds of a text with a unit or without; a default is read as well."""
     assert CliRunner().invoke(command, words).output == f"{seconds}\n"
 
 

@@ -74,7 +74,7 @@ def test_as_people_read_them(seconds: float, words: str) -> None:
     ],
 )  # fmt: skip
 def test_written_and_read_again(seconds: float, text: str) -> None:
-    """None is rounded, or has an exponent, however long it is."""
+    """A written duration is not rounded and has no exponent, however long it is."""
     assert write_duration(seconds) == text
     assert parse_duration(text) == seconds
 

@@ -88,7 +88,7 @@ def test_a_figure_is_its_value_within_rounding(value: float, unit: str) -> None:
 
 @given(values, values, st.sampled_from(UNITS))
 def test_a_greater_value_is_never_shown_as_a_smaller_one(one: float, other: float, unit: str) -> None:
-    """Across units too: 1023 KiB is followed by 1 MiB, 179 s by 3 min."""
+    """A greater value is not shown as a smaller one across units: 1023 KiB is followed by 1 MiB, 179 s by 3 min."""
     low, high = sorted((one, other))
     first, second = (read(figure(value, unit).removesuffix("/s"), unit) for value in (low, high))
     assert first <= second or first == pytest.approx(second, rel=1e-12)

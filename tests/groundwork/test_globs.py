@@ -1,4 +1,4 @@
-"""Patterns of callers: what fits is what fnmatch says, and nothing about them grows with the caller's patience."""
+"""Tests patterns of callers: they fit as fnmatch says, and nothing about them grows with the caller's patience."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ def test_nothing_asked_is_nobody() -> None:
 
 
 def test_a_pattern_has_a_length(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One of the greatest length is compared; a longer one fits nothing, and nothing is made of it."""
+    """A pattern of the greatest length is compared; a longer one fits nothing, and nothing is made of it."""
     assert fits_glob("a" * LONGEST, "a" * (LONGEST - 1) + "*")
     monkeypatch.setattr(globs, "_test", lambda pattern: pytest.fail("it was read"))
     assert not fits_glob("a" * (LONGEST + 1), "a" * LONGEST + "*")
 
 
 def test_what_is_kept_has_an_end() -> None:
-    """Python's own fnmatch keeps 32,768 expressions."""
+    """The kept patterns are bounded, where Python's own fnmatch keeps 32,768 expressions."""
     assert globs._test.cache_info().maxsize == globs.KEPT
     assert globs._joined.cache_info().maxsize == 32
 
@@ -64,5 +64,5 @@ def test_what_is_kept_has_an_end() -> None:
     ([], ""),
 ])  # fmt: skip
 def test_both_sides_of_each_limit(patterns: list[str], why: str) -> None:
-    """A caller is told which one it has passed."""
+    """A caller is told which limit its patterns have passed."""
     assert why_too_much(patterns) == why

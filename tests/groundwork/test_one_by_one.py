@@ -1,4 +1,4 @@
-"""Calls are run one after the other, however many end at once."""
+"""Tests that calls are run one after the other, however many end at once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def refused() -> None:
 
 
 def test_the_next_begins_when_the_one_before_has_ended(turns: OneByOne) -> None:
-    """In their order; each gets what its own call gives."""
+    """Calls run in their order, and each gets what its own call gives."""
     begun, told = list[Deferred[Any]](), list[Any]()
 
     def call() -> Deferred[Any]:
@@ -62,7 +62,7 @@ def test_those_that_are_refused_at_once(others: int, turns: OneByOne) -> None:
 
 
 def test_a_call_may_be_given_while_another_ends(turns: OneByOne) -> None:
-    """By what hears of its end: it is next."""
+    """A call that is given by a listener of another's end is next."""
     told = list[Any]()
     turns.run(refused).addErrback(lambda _: turns.run(refused).addErrback(told.append))
     assert len(told) == 1 and not turns._is_running

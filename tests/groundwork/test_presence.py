@@ -30,7 +30,7 @@ def test_names(tmp_path: Path) -> None:
 
 
 def test_a_link_to_itself_is_not_taken_for_nothing(tmp_path: Path) -> None:
-    """`Path.exists` says False."""
+    """A link to itself raises, where `Path.exists` says False."""
     (tmp_path / "loop").symlink_to("loop")
     assert not (tmp_path / "loop").exists()
     for look in (is_there, read_if_there):

@@ -1,4 +1,4 @@
-"""Secrets among the arguments: found in the memory of the arguments, overwritten there, left out of the next start."""
+"""Tests secrets among the arguments: they are found in memory, overwritten there, and left out of the next start."""
 
 from __future__ import annotations
 

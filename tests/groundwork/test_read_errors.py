@@ -50,7 +50,7 @@ ERRORS = {
 
 @pytest.mark.parametrize("name", ERRORS)
 def test_the_cause_of_an_error(name: str) -> None:
-    """A lack is never one of the file's causes, whoever put it into words."""
+    """A lack is never told as one of the file's causes, whoever put it into words."""
     error, number, cause = ERRORS[name]
     assert (number_of(error), cause_of(error)) == (number, cause)
     assert (cause in OF_FILE) is (cause in {Cause.CONTENT, Cause.DISK, Cause.REFUSED})

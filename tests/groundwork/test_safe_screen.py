@@ -70,7 +70,9 @@ def test_what_asks_or_sets_is_left_out(text: str) -> None:
 
 
 def test_a_string_without_an_end_hides_what_follows() -> None:
-    """As on the terminal that was recorded; nothing is kept for it, and its end may come in two pieces."""
+    """Such a string hides the rest, as on the terminal that was recorded; nothing is kept, and its end may be in two
+    pieces.
+    """
     screen = SafeScreen()
     assert screen.feed("a\x1b]52;") == "a"
     for _ in range(100):

@@ -104,7 +104,7 @@ def test_what_is_printed(monkeypatch: pytest.MonkeyPatch, is_terminal: bool) -> 
 
 
 def test_no_colour(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As no-color.org has it."""
+    """The variable NO_COLOR turns colours off, as no-color.org has it."""
     monkeypatch.setenv("NO_COLOR", "1")
     assert styled("a\x1b", fg="red") == "a\\x1b"
 

@@ -40,7 +40,7 @@ SAME, OTHER, UNTOLD = "7a4c", "91ff", ""
     ],
 )  # fmt: skip
 def test_what_a_start_tells(last: float, before: Boot | None, boot: Boot, wanted: StartClock) -> None:
-    """A step is told from a long stop where the boot is the same; elsewhere the clock is in doubt."""
+    """A step is told from a long stop if the boot is the same; else the clock is in doubt."""
     assert judge(last, before, NOW, boot) == wanted
 
 
@@ -110,7 +110,7 @@ def test_a_clock_in_doubt_that_is_put_right_never_counted() -> None:
 
 
 def test_agents_confirm_a_start_and_no_step() -> None:
-    """A step is sure; those who agree with it may go by the same wrong source of time."""
+    """A step is sure, since agents that agree with it may go by the same wrong source of time."""
     machine = Machine(7_200.0, may_confirm=True)
     assert machine.watch.confirm()
     assert machine.watch.settled() == NOW

@@ -1,4 +1,4 @@
-"""The reactors of the programs go by the monotonic clock, and deadlines of silence by the time awake."""
+"""Tests that reactors of programs go by the monotonic clock, and deadlines of silence by the time awake."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class Hands(ReactorBase):
         self.seconds = lambda: self.now  # type: ignore[method-assign]
 
     def installWaker(self) -> None:
-        """None is needed."""
+        """Do nothing, as no waker is needed."""
 
 
 @pytest.mark.parametrize("step", [-86_400.0, -3.0, 3.0, 7_200.0])
 def test_calls_move_to_the_monotonic_clock_with_the_time_that_is_left(step: float, monkeypatch) -> None:  # type: ignore[no-untyped-def]
-    """Whatever the wall clock does afterwards, they come when they were meant to (F1)."""
+    """Calls come when they were meant to, whatever the wall clock does afterwards (F1)."""
     reactor, done = Hands(), []
     reactor.callLater(5.0, done.append, "first")
     reactor.runUntilCurrent()

@@ -1,4 +1,4 @@
-"""Arrow takes its memory from a pool that keeps it, whatever pools its build has."""
+"""Tests that Arrow takes its memory from a pool that keeps it, whatever pools its build has."""
 
 from __future__ import annotations
 

@@ -184,7 +184,9 @@ def report(sequence: int) -> bytes:
 
 @pytest.mark.parametrize(("at_once", "most"), [(1, 12.5), (EACH // 4, 12.5)])
 def test_from_the_bytes_to_the_queue(wired: Wired, at_once: int, most: int) -> None:
-    """Reports in records of one, and in reads of many: protocol, quotas, and the journal's queue."""
+    """Reports in records of one, and in reads of many, cost so many calls in protocol, quotas and the
+    journal's queue.
+    """
     connection = wired.agent("a-0")
     take = connection.recordReceived if at_once == 1 else connection.dataReceived
     chunks = [
@@ -217,7 +219,9 @@ def test_from_a_check_to_the_queue(wired: Wired) -> None:
 
 @pytest.mark.parametrize("agents", [1, EACH])
 def test_from_the_queue_to_the_rows(wired: Wired, agents: int) -> None:
-    """The journal's part: counted, encoded, made durable, acknowledged, decoded once, and put among the rows."""
+    """A result costs so many calls in the journal: counted, made durable, acknowledged, decoded once, put among the
+    rows.
+    """
     wired.batches = []
     wired.write(wired.entries(agents))
     entries = wired.entries(agents)
@@ -252,7 +256,7 @@ def test_from_the_disk_to_the_states(wired: Wired) -> None:
 
 
 def test_from_the_disk_to_the_agent(wired: Wired) -> None:
-    """An acknowledgement of its own for each report: found, written, and sent in the next turn."""
+    """An acknowledgement for each report costs so many calls: found, written, and sent in the next turn."""
     connections = [wired.agent(f"a-{number}") for number in range(EACH)]
     for connection in connections:
         connection.transport.sent.clear()

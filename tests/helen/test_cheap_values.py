@@ -36,7 +36,7 @@ VALUES: list[tuple[Any, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("value", "change"), VALUES, ids=lambda each: type(each).__name__)
 def test_a_value_is_its_attributes(value: Any, change: dict[str, Any]) -> None:
-    """Equal and of one hash where all attributes are equal; copies and pickles are; no attribute can be added."""
+    """Values are equal and of one hash if all attributes are; copies and pickles are; no attribute can be added."""
     same, other = evolve(value), evolve(value, **change)
     assert (same == value, other == value, hash(same) == hash(value)) == (True, False, True)
     assert {value, same, other} == {value, other}
@@ -48,7 +48,7 @@ def test_a_value_is_its_attributes(value: Any, change: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("value", [HistoryRecord(1, 2.0, "link", "web-1", None), Latest("disk", 0, "fine", 1.0)])
 def test_those_of_which_one_is_made_for_each_result(value: Any) -> None:
-    """Structs: nobody can change one, not even at run time, and the garbage collector does not visit them."""
+    """A struct can't be changed, not even at run time, and the garbage collector does not visit it."""
     assert (replace(value), hash(replace(value))) == (value, hash(value))
     assert pickle.loads(pickle.dumps(value)) == value
     assert not gc.is_tracked(value)
@@ -57,7 +57,7 @@ def test_those_of_which_one_is_made_for_each_result(value: Any) -> None:
 
 
 def test_one_that_holds_a_table_has_no_hash() -> None:
-    """As before: a result's metrics may have labels."""
+    """Such a value has no hash, since a result's metrics may have labels."""
     assert Latest("disk", 0, "fine", 1.0) == Latest("disk", 0, "fine", 1.0)
     with pytest.raises(TypeError):
         hash(Latest("disk", 0, "fine", 1.0, metrics=({},)))

@@ -1,4 +1,4 @@
-"""Real processes whose wall clock is set, or that are stopped for a while: runs go on, and nobody is alarmed for it."""
+"""Tests real processes whose wall clock is set, or that are stopped: runs go on, and nobody is alarmed for it."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def stages(tmp_path: Path) -> Iterator[list[Stage]]:
 
 
 def test_helens_clock_was_ahead_and_is_put_right(stages: list[Stage], tmp_path: Path) -> None:
-    """A check that breaks then is told of at once; the log, the status and the figures have the step (F3)."""
+    """A check that breaks after the step is told at once; the log, the status and the figures have the step (F3)."""
     stage = Stage(tmp_path, ahead=7_200.0)
     stages.append(stage)
     stage.begin()
@@ -147,7 +147,7 @@ def test_helens_clock_was_ahead_before_it_started_anew(stages: list[Stage], tmp_
 
 @pytest.mark.adversary(57)
 def test_a_step_ahead_and_a_sleep_alarm_nobody(stages: list[Stage], tmp_path: Path) -> None:
-    """Helen heard nothing meanwhile: that counts against no check, and no link is cut for it (F4)."""
+    """A step ahead and a sleep count against no check, and no link is cut for them (F4)."""
     stage = Stage(tmp_path)
     stages.append(stage)
     stage.begin()
@@ -167,7 +167,7 @@ def test_a_step_ahead_and_a_sleep_alarm_nobody(stages: list[Stage], tmp_path: Pa
 @pytest.mark.adversary(56)
 @pytest.mark.parametrize("by", [-7_200.0, 7_200.0])
 def test_an_agents_clock_is_set(stages: list[Stage], tmp_path: Path, by: float) -> None:
-    """Runs go on each second, none is missed, and its check is never stale (F1)."""
+    """The agent's runs go on each second, none is missed, and its check is never stale (F1)."""
     stage = Stage(tmp_path)
     stages.append(stage)
     stage.begin()

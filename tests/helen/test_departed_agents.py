@@ -1,4 +1,4 @@
-"""Ephemeral agents are forgotten in time: away for long enough while Helen was awake, and with no other Helen."""
+"""Tests that ephemeral agents are forgotten: away for long enough while Helen was awake, and with no other Helen."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_away_for_longer_than_it_may(fleet: Fleet) -> None:
 
 
 def test_it_comes_back_in_time(fleet: Fleet) -> None:
-    """The time begins anew with each absence."""
+    """An agent that comes back in time has its whole time again with each absence."""
     looking = fleet.begun()
     fleet.come("pod")
     for _ in range(3):
@@ -175,14 +175,14 @@ def test_a_disk_that_does_not_take_it(fleet: Fleet) -> None:
 
 @pytest.mark.parametrize("answer", [True, None])
 def test_another_helen_has_it_or_may_have(fleet: Fleet, answer: bool | None) -> None:
-    """An agent that went to another Helen, or brokers that can't be asked: it is kept."""
+    """An agent that went to another Helen is kept, and so is one if brokers can't be asked."""
     looking = fleet.begun(lambda name: succeed(answer))
     fleet.pass_time(looking, 3 * DAY, 60.0)
     assert fleet.forgotten == []
 
 
 def test_an_agent_between_two_helens(fleet: Fleet) -> None:
-    """None has it at one moment: that is asked again until the same was said several times in a row."""
+    """An agent that no Helen has at one moment is asked for until the same was said several times in a row."""
     answers = [False] * (ASKED_TIMES - 1) + [True] + [False] * ASKED_TIMES
     asked: list[str] = []
 
@@ -208,7 +208,7 @@ def test_another_helen_has_forgotten_it(fleet: Fleet) -> None:
 
 
 def test_it_is_made_one_that_is_expected_back(fleet: Fleet) -> None:
-    """By a token of its own: it stays for ever."""
+    """An agent that enrols again by a token of its own stays for ever."""
     looking = fleet.begun()
     fleet.give("pod", None)
     fleet.pass_time(looking, 3 * DAY, 60.0)

@@ -78,7 +78,7 @@ def test_what_replaces_as_much_is_looked_at_as_it_comes(sizes: list[int]) -> Non
 
 @pytest.fixture
 def switching() -> Iterator[None]:
-    """Threads take turns as often as they can."""
+    """Let threads take turns as often as they can."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(0.00001)
     yield
@@ -86,7 +86,7 @@ def switching() -> Iterator[None]:
 
 
 def test_looks_disturb_no_tuple_that_another_thread_makes(switching: None) -> None:
-    """With the list of objects in a variable some of a thousand tuples raise SystemError: they can't be made longer."""
+    """Looks disturb no such tuple; with the list of objects in a variable some would raise SystemError."""
     is_over, made, faults = threading.Event(), list[int](), list[BaseException]()
 
     def make() -> None:
@@ -151,7 +151,7 @@ def test_looks_rest_between_two(rests: str) -> None:
 
 
 def test_whoever_works_in_turns_asks_for_a_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each of its turns begins with one, within the time that the turn has."""
+    """A worker in turns asks for a look at the begin of each turn, within the time that the turn has."""
     asked = list[str]()
     monkeypatch.setattr(garbage_looks, "look", lambda: asked.append("look"))
     turns = fair_turns.FairTurns(None, lambda: float(len(asked)))

@@ -66,7 +66,7 @@ def both_ends(tmp_path: Path) -> tuple[AgentTLS, IOPump]:
 
 @pytest.mark.adversary(47)
 def test_an_aborted_connection(tmp_path: Path) -> None:
-    """The peer's end comes without a word of TLS: the failure's traceback would hold the frame that holds it."""
+    """An aborted connection is freed, although the failure's traceback would hold the frame that holds it."""
     server, pump = both_ends(tmp_path)
     server.wrappedProtocol.transport.write(b"nobody reads this" * 10_000)
     server.dataReceived(b"no TLS at all")
@@ -89,7 +89,7 @@ def test_what_was_not_sent() -> None:
 
 @pytest.mark.parametrize("hangs_up", [False, True])
 def test_a_question(hangs_up: bool) -> None:
-    """The caller and the question hold each other; both are free when it has ended."""
+    """The caller and the question hold each other, and both are free when it has ended."""
 
     class Asker:
         def __init__(self, runs: LiveQueries) -> None:

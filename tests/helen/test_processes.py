@@ -84,7 +84,7 @@ def test_a_life_under_systemd(start: Callable[..., Running], tmp_path: Path) -> 
 
 
 def test_sigterm_with_connections_of_all_kinds(start: Callable[..., Running]) -> None:
-    """Strangers that say nothing, and a client of the API in the middle of a question, don't hold it up."""
+    """SIGTERM ends Helen beside strangers that say nothing, and a client of the API in the middle of a question."""
     helen = start().up()
     host, port = helen.run["agents"].split(":")
     strangers = [socket.create_connection((host, int(port))) for _ in range(50)]
@@ -98,7 +98,7 @@ def test_sigterm_with_connections_of_all_kinds(start: Callable[..., Running]) ->
 
 @pytest.mark.adversary(55)
 def test_a_second_start_and_a_port_that_is_taken(start: Callable[..., Running], tmp_path: Path) -> None:
-    """One sentence each, status 1, and the first one isn't hurt."""
+    """A second start and a taken port end with one sentence each and status 1, and the first Helen isn't hurt."""
     helen = start().up()
     second = start()
     other = start("--listen", helen.run["agents"], name="other")

@@ -38,7 +38,7 @@ def times(ran: float, waited: float) -> ThreadTimes:
     ],
 )
 def test_what_helen_held(lag: float, ran: float, waited: float, own: float) -> None:
-    """In milliseconds: since the begin of the turn the thread has run, and has waited for a processor."""
+    """Helen held the lag less its thread's waits for a processor, and at least what the thread ran."""
     assert held(lag * MS, times(5.0, 7.0), times(5.0 + ran, 7.0 + waited)) == pytest.approx(own * MS)
 
 
@@ -47,9 +47,7 @@ SPANS = st.lists(st.tuples(st.sampled_from(["runs", "waits", "sleeps"]), st.inte
 
 @given(SPANS, SPANS)
 def test_no_run_time_after_the_due_moment_is_taken_away(before: list[Any], after: list[Any]) -> None:
-    """The held time is never less than what ran after the due moment, and never more than the lag. Held is never less
-    than what ran, and never more than the lag.
-    """
+    """The held time is never less than what ran after the due moment, and never more than the lag."""
     sums = {kind: sum(each for what, each in before + after if what == kind) for kind in ("runs", "waits", "sleeps")}
     lag = sum(each for _, each in after)
     own = held(lag * MS, times(0, 0), times(sums["runs"], sums["waits"])) / MS
@@ -136,7 +134,7 @@ def test_without_a_reading_all_lag_counts_as_helens() -> None:
 
 
 def test_looks_that_were_missed_are_one_look() -> None:
-    """The next one is due as if nothing had been, four times a second from the start on."""
+    """Missed looks are one look; the next one is due as if nothing had been, four times a second from the start on."""
     kernel, telemetry, looks = scene()
     start = kernel.now
     looks.before_turn()
@@ -150,7 +148,7 @@ def test_looks_that_were_missed_are_one_look() -> None:
 
 
 def test_where_the_kernel_tells_nothing() -> None:
-    """There is the lag, and no other figure: no 0, which would say that Helen never held the reactor."""
+    """Only the lag is told then, and no 0, which would say that Helen never held the reactor."""
     kernel, telemetry, looks = scene()
     kernel.is_readable = False
     for turn in itertools.count(1):
@@ -166,7 +164,7 @@ def test_where_the_kernel_tells_nothing() -> None:
 
 
 def test_readings_are_as_many_as_milliseconds_at_most() -> None:
-    """Turns of a busy reactor are shorter than that."""
+    """The kernel's figures are read at most once a millisecond, as turns of a busy reactor are shorter."""
     kernel, _, looks = scene()
     for _ in range(10_000):
         looks.before_turn()

@@ -1,4 +1,4 @@
-"""A state directory that can't be written: at the start Helen refuses in one sentence, while it runs it goes on."""
+"""Tests a state directory that can't be written: a start is refused in one sentence, and a running Helen goes on."""
 
 from __future__ import annotations
 
@@ -86,7 +86,9 @@ def mounts() -> Iterator[Mounts]:
 def test_a_start_on_a_read_only_state_directory(
     request: pytest.FixtureRequest, mounts: Mounts, tmp_path: Path, part: str
 ) -> None:
-    """One sentence with the folder, the cause and the next step, exit status 1, and a start once it is mended (F33)."""
+    """Such a start has one sentence with folder, cause and next step, exit status 1, and works once it
+    is mended (F33).
+    """
     if not as_root(request):
         return
     mounts.tmpfs(tmp_path / "state")
@@ -233,7 +235,7 @@ def test_other_errors_are_not_of_the_state_directory(error: Exception) -> None:
 @pytest.mark.parametrize("part", FOLDERS)
 @pytest.mark.parametrize("code", [errno.EROFS, errno.EIO, errno.ENOSPC])
 def test_each_folder_is_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str, code: int) -> None:
-    """A read-only or failing one is named, a full one is not; nothing is left behind (F33)."""
+    """A read-only or failing folder is named, a full one is not; nothing is left behind (F33)."""
     for name in FOLDERS:
         (tmp_path / name).mkdir(parents=True, exist_ok=True)
     demand_writable(tmp_path)

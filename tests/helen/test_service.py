@@ -85,7 +85,9 @@ UNACKNOWLEDGED, SAFE = "no space: not acknowledged", "no space: what was acknowl
 def test_troubles_of_two_threads_are_one_sentence(
     helen: Any, troubles: list[Trouble], told: str | None, lines: list[str]
 ) -> None:
-    """The worse one; the end of one is not the end of the other, and a refused result does not last. (J4)"""
+    """The worse trouble of both is told; the end of one is not the end of the other, and a refused result does not
+    last. (J4)
+    """
     logged: list[str] = []
     helen.log = SimpleNamespace(
         info=lambda form, sentence: logged.append(sentence), critical=lambda form, sentence: logged.append(sentence)
@@ -96,7 +98,7 @@ def test_troubles_of_two_threads_are_one_sentence(
 
 
 def test_sigterm_after_a_fatal_trouble(helen: Any) -> None:
-    """The status stays what it was."""
+    """The exit status stays what it was."""
     helen.end(1)
     helen.end(0)
     assert helen._exit_status == 1
@@ -128,7 +130,9 @@ def test_what_carries_the_connections_of_agents(
     helen: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], missing: tuple[str, ...],
     port: type, factory: type, lines: int,
 ) -> None:  # fmt: skip
-    """The hub, unless TLS is Twisted's by setting, or pyOpenSSL lacks a name that the hub calls: the log says which."""
+    """The hub carries them unless TLS is Twisted's by setting, or pyOpenSSL lacks a name that the hub calls; the log
+    tells.
+    """
     opened, said, clock = StillPort(), [], ReactorClock()
     given: list[Any] = []
     monkeypatch.setattr(service.ports, "listen", lambda reactor, fd, made, where: given.append(made) or opened)
@@ -238,6 +242,6 @@ def test_a_start_to_its_end(begun: Callable[[int], Parts]) -> None:
 
 @pytest.mark.parametrize("step", range(1, 13))
 def test_nothing_begins_once_helen_ends(begun: Callable[[int], Parts], step: int) -> None:
-    """Whichever step of the start SIGTERM comes in: none that follows begins, and it is no failure of Helen."""
+    """No step of the start that follows SIGTERM begins, and that is no failure of Helen."""
     parts = begun(step)
     assert (parts.is_over, parts.late, parts.awaited) == (True, [], step)

@@ -32,7 +32,7 @@ def test_a_deaf_manager(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
 def test_the_watchdog(
     monkeypatch: pytest.MonkeyPatch, microseconds: str, pid: str | None, expected: float | None
 ) -> None:
-    """Half of what is allowed; zero is none, and never a loop without a pause."""
+    """The watchdog beats at half of what is allowed; zero is none, and never a loop without a pause."""
     monkeypatch.setenv("WATCHDOG_USEC", microseconds)
     monkeypatch.setenv("WATCHDOG_PID", pid or str(os.getpid()))
     assert systemd.watchdog_seconds() == expected
@@ -54,7 +54,7 @@ def test_the_watchdog(
 def test_sockets(
     monkeypatch: pytest.MonkeyPatch, pid: str | None, count: str, names: str, expected: dict[str, int]
 ) -> None:
-    """By their names; a single one without is for agents; another process's are not ours."""
+    """Sockets are found by their names; a single one without is for agents; another process's are not ours."""
     closed: list[tuple[int, bool]] = []
     monkeypatch.setattr(os, "set_inheritable", lambda *words: closed.append(words))
     environment = {"LISTEN_PID": pid or str(os.getpid()), "LISTEN_FDS": count, "LISTEN_FDNAMES": names}

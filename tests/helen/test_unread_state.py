@@ -1,4 +1,5 @@
-"""Files of the state directory that can't be opened: a start forgets and replaces none of them, and says which it is.
+"""Tests files of the state directory that can't be opened: a start forgets and replaces none, and tells
+which it is.
 
 A symbolic link to itself stands for such a file: neither Python, SQLite nor Arrow can open it, as root neither, and
 whatever is written in its place by a rename is seen.
@@ -92,7 +93,9 @@ def test_a_start_is_refused(left: Path, tmp_path: Path, name: str) -> None:
 @pytest.mark.integration
 @pytest.mark.parametrize("name", STOPPED)
 def test_a_start_is_broken_off(left: Path, tmp_path: Path, name: str) -> None:
-    """By the thread that lists the segments: it says which one, and nothing acknowledged is lost."""
+    """A start is broken off by the thread that lists segments, which tells the file, and nothing
+    acknowledged is lost.
+    """
     path, _ = closed(left, tmp_path, name)
     helen = Running(tmp_path)
     assert helen.program.wait() == 1
@@ -136,5 +139,5 @@ def test_an_operators_file_is_told(left: Path, tmp_path: Path) -> None:
 
 @pytest.mark.integration
 def test_every_file_is_tried(left: Path) -> None:
-    """A new file of the state directory belongs into one of the lists above."""
+    """Every file is tried: a new one of the state directory belongs into one of the lists above."""
     assert {name_of(path) for path in files_of(left / "state")} == {*REFUSED, *STOPPED, *STARTED}

@@ -40,7 +40,9 @@ def agent(helen: Running, name: str, policy: str) -> Program:
 
 @pytest.mark.integration
 def test_an_equus_that_helen_sends_out(tmp_path: Path) -> None:
-    """Over TLS, signed, fetched by its hash, tried out; the other agent says which line of its policy is missing."""
+    """A real upgrade goes over TLS, signed, fetched by its hash and tried out; the other agent names its policy's
+    missing line.
+    """
     checks = tmp_path / "checks"
     checks.mkdir()
     (checks / "pulse.lua").write_text(pulse())

@@ -61,7 +61,7 @@ def _reactor() -> Iterator[Pump]:
 
 @pytest.fixture
 def pump(_reactor: Pump) -> Iterator[Pump]:
-    """The reactor; a case's sockets are closed after it."""
+    """Return the reactor; a case's sockets are closed after it."""
     yield _reactor
     _reactor.result(Network.of(_reactor.reactor).close())
 

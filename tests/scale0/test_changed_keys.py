@@ -1,4 +1,4 @@
-"""Keys that change while the programs run: each connection reads them anew."""
+"""Tests keys that change while the programs run: each connection reads them anew."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def worker(pump, guarded, ring) -> Iterator[Worker]:
 
 
 def test_a_broker_with_a_new_key_is_found_once_its_file_has_it(pump, brokers, guarded, worker, ring, tmp_path):
-    """The trouble is told meanwhile (F34)."""
+    """The trouble is told until the file has the new key (F34)."""
     assert worker.connection.trouble == ""
     port = int(guarded.sockets.endpoints["backend"].rpartition(":")[2])
     brokers.stop(guarded)
@@ -130,7 +130,7 @@ def test_a_broker_that_the_network_names_without_a_key_is_not_called_under_curve
 
 @pytest.mark.parametrize("endpoint, called", [("tcp://127.0.0.1:9", True), ("tcp://192.0.2.1:9", False)])
 def test_a_network_on_this_machine_without_curve_goes_on_though_there_is_a_pair(pump, endpoint, called):
-    """Beyond it nothing is called without CURVE."""
+    """A network of this machine goes on without CURVE; beyond it nothing is called without."""
     keys = connection_module.Keys(*new_keys())
     connection = connection_module.Connection(
         pump.reactor, "backend", "w", ["tcp://127.0.0.1:8"], *[lambda *_: None] * 3, keys=keys

@@ -127,7 +127,7 @@ def test_an_error_is_a_coded_failure(pump, brokers, peers, answer, code, reason)
 
 
 def test_a_deferred_answer_and_concurrency(pump, brokers, peers):
-    """With concurrency 2 two requests are in hand at once, and the third comes when one is answered."""
+    """A worker with concurrency 2 has two requests in hand at once, and gets the third when one is answered."""
     held: list[tuple[Request, Deferred]] = []
 
     def answer(request: Request) -> Deferred:
@@ -162,7 +162,7 @@ def test_services_come_and_go_in_real_time(pump, brokers, peers):
 
 
 def test_a_worker_with_many_services_announces_them_all_again(pump, brokers, peers):
-    """READY holds as many as fit into a message, SERVICES the rest, also after a renegotiation."""
+    """A READY holds as many services as fit into a message and SERVICES the rest, also after a renegotiation."""
     broker = brokers.start()
     worker = peers.worker(broker)
     worker.offer(*(f"equus.agent-{number}" for number in range(1234)))
@@ -203,7 +203,9 @@ def test_a_request_times_out(pump, brokers, peers):
 
 
 def test_the_newest_holder_of_an_agent_has_it(pump, brokers, peers):
-    """By attach epoch, whatever the order in which the brokers hear of it; the old holder is told."""
+    """The newest holder is that of the greatest attach epoch, whatever the order in which brokers hear of it; the old
+    one is told.
+    """
     broker = brokers.start()
     told: list[str] = []
     old = peers.worker(broker, identity="old", answer=lambda r: b"old", withdrawn=told.append)
@@ -218,7 +220,7 @@ def test_the_newest_holder_of_an_agent_has_it(pump, brokers, peers):
 
 
 def test_an_agent_moves_to_another_broker(pump, brokers, peers):
-    """The other broker's table says that it attached there later: found there, dropped here."""
+    """An agent is found at the other broker, whose table says that it attached there later, and dropped here."""
     a, b = pair(brokers)
     told: list[str] = []
     old = peers.worker(a, identity="old", answer=lambda r: b"old", withdrawn=told.append)
@@ -244,7 +246,7 @@ def group(*brokers: BrokerService) -> list[dict[str, Any]]:
 
 
 def pair(brokers: Any, **config: Any) -> tuple[BrokerService, BrokerService]:
-    """Two brokers of one group; b calls a, and a knows where b is by a shared configuration."""
+    """Start two brokers of one group; b calls a, and a knows where b is by a shared configuration."""
     a = brokers.start("a", group="east", **config)
     b = brokers.start("b", group="east", peers=[a.sockets.endpoints["peer"]], **config)
     for broker in (a, b):
@@ -262,7 +264,9 @@ def is_free(port: int) -> bool:
 
 
 def test_a_restarted_broker_is_joined_again(pump, brokers, peers, tmp_path):
-    """Same ports, no memory: the monitor's second handshake makes both sides begin anew."""
+    """A restarted broker has the same ports and no memory: the monitor's second handshake makes both
+    sides begin anew.
+    """
     broker = brokers.start()
     ports = {f"{n}_port": int(broker.sockets.endpoints[n].rpartition(":")[2]) for n in ("frontend", "backend", "peer")}
     worker, client = peers.worker(broker), peers.client(broker)
@@ -289,7 +293,9 @@ def test_when_its_broker_dies_a_client_finds_another(pump, brokers, peers):
 
 
 def test_a_deadline_that_comes_late_gives_the_answer_a_moment_and_then_ends(pump, brokers, peers, monkeypatch):
-    """The client itself stood still: the answer may lie in its socket. It does not wait for ever, either."""
+    """An answer may lie in the socket of a client that stood still, so it waits a moment more, and not for ever. It
+    does not wait for ever, either.
+    """
     client = peers.client(brokers.start())
     peers.active(client)
     late = iter([True, True])
@@ -355,7 +361,7 @@ def test_curve_from_end_to_end(pump, brokers, peers, curve):
 
 
 def test_an_identity_is_bound_to_its_key(pump, brokers, peers, curve):
-    """A key may not call itself by another's name: 403, and it gives up."""
+    """A key that calls itself by another's name gets 403, and gives up."""
     security, authorize = curve
     keys = authorize("worker")
     security.authorized.reload()
@@ -378,7 +384,7 @@ def let_in(pump, brokers, peers, curve, **options) -> tuple[BrokerService, Worke
 
 @pytest.mark.adversary(60)
 def test_a_key_that_is_removed_is_cut_with_its_next_message(pump, brokers, peers, curve):
-    """Heartbeats are rare here, so that on a busy machine the connection isn't lost before that message is sent."""
+    """A key that is removed is cut with its next message, before any of its rare heartbeats."""
     broker, worker, file = let_in(pump, brokers, peers, curve, interval=60.0)
     key, authorized = worker.connection._keys.public, curve[0].authorized
     file.unlink()
@@ -391,7 +397,7 @@ def test_a_key_that_is_removed_is_cut_with_its_next_message(pump, brokers, peers
 
 
 def test_who_calls_again_without_a_key_is_let_in_when_it_is_back(pump, brokers, peers, curve):
-    """Lost while the key was not there: the gatekeeper refuses each call, and the worker goes on calling."""
+    """A worker that was refused while its key was gone goes on calling, and is let in when the key is back."""
     broker, worker, file = let_in(pump, brokers, peers, curve)
     text = file.read_text()
     file.unlink()

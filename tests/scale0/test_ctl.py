@@ -30,7 +30,7 @@ def test_a_folder_that_cannot_be(tmp_path):
 
 
 def test_each_command_has_a_handler_and_a_door() -> None:
-    """The broker serves each row of the table, and each row can be reached from the command line."""
+    """The broker serves each command of the table, and each can be reached from the command line."""
     stage = Stage()
     assert set(stage.broker.management._handlers) == {command.name for command in COMMANDS}
     plain = {command.cli or command.name for command in COMMANDS if command.help}

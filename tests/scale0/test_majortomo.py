@@ -1,4 +1,4 @@
-"""A worker that others wrote, unmodified: majortomo's from PyPI serves requests through our broker."""
+"""Tests a worker that others wrote, unmodified: majortomo's from PyPI serves requests through our broker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A fault in the options of a twistd command is one sentence, for each of the three of them."""
+"""Tests that a fault in the options of a twistd command is one sentence, for each of the three of them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ import zerotask.tap
     ],
 )
 def test_under_twistd(options, words, sentence, capsys):
-    """Nothing stands before it, and the status is that of twistd for usage."""
+    """The sentence stands first, and the status is that of twistd for usage."""
     made = options()
     made.parent = object()
     with pytest.raises(SystemExit) as ended:

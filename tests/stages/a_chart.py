@@ -1,4 +1,5 @@
-"""Helm itself over the chart of deploy/helm, by helm-python-sdk, in a process of its own: it brings Go's runtime.
+"""Runs Helm itself over the chart of deploy/helm, by helm-python-sdk, in a process of its own, as it brings Go's
+runtime.
 
 The answers are those of `helm template` and `helm lint --strict`; there is no cluster.
 """

@@ -41,7 +41,7 @@ exec sleep infinity
 
 @attrs.frozen
 class Debian:
-    """A copy of this machine's Debian; `shared` is a folder of the test, /mnt/test inside."""
+    """Is a copy of this machine's Debian; `shared` is a folder of the test, /mnt/test inside."""
 
     holder: int
     root: Path

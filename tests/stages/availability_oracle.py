@@ -55,7 +55,7 @@ def cover(
 
 
 def _stretches(transitions: Iterable[Transition], begin: float, end: float) -> Iterable[tuple[float, Condition]]:
-    """From when on which condition was the confirmed one; nothing was known before the first."""
+    """Yield from when on which condition was the confirmed one; nothing was known before the first."""
     held = Condition(UNKNOWN, begin, PENDING)
     later = []
     for transition in transitions:

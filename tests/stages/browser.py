@@ -23,7 +23,7 @@ RULES = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"
 
 @contextlib.contextmanager
 def a_browser() -> Iterator[Browser]:
-    """Chromium, headless; it is started once for a process of tests."""
+    """Start Chromium without a screen, once for a process of tests."""
     program = shutil.which("chromium")
     assert program is not None, "chromium is missing: `sudo apt-get install --no-install-recommends chromium`"
     expect.set_options(timeout=PATIENCE)

@@ -65,7 +65,7 @@ class Paper:
 
 
 class Scene:
-    """One evaluator on one folder; `again` makes the next one, as after a restart."""
+    """Holds one evaluator on one folder; `again` makes the next one, as after a restart."""
 
     def __init__(self, folder: Path, clock: Clock | None = None, paper: Paper | None = None, **more: Any) -> None:
         self.folder, self.clock = folder, clock or Clock()

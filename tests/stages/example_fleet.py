@@ -1,4 +1,5 @@
-"""Three days of a small fleet, always the same: the history behind the answers in docs/questions.rst and the notebook.
+"""Makes three days of a small fleet, always the same: the history behind the answers in docs/questions.rst and the
+notebook.
 
 web1, web2 and db1 have a disk that fills, a network counter and a web page each; web2's page fails for forty minutes,
 and db1's link was cut for three hours, after which its spool came.

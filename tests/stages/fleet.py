@@ -73,7 +73,7 @@ class Fleet:
         return heapq.merge(sorted(self._commands(rng), key=_moment), *ways, key=_moment)
 
     def rule(self, number: int) -> Rule:
-        """Every tenth agent hangs on the first one."""
+        """Return the rule of an agent; every tenth agent depends on the first one."""
         depends = (f"web-0000/{CHECK}",) if number % 10 == 9 else ()
         return Rule(attempts=1 + number % 3, recover=1 + number % 2, stale=2.5 * self.every, depends=depends)
 

@@ -113,7 +113,7 @@ class Receiver:
 
 
 class LineReceiver:
-    """A plain socket that reads each connection to its end; `reads` says whether it does, and how."""
+    """Is a plain socket that reads each connection to its end; `reads` says whether it does, and how."""
 
     def __init__(self) -> None:
         self.bodies: list[bytes] = []
@@ -162,7 +162,7 @@ class LineReceiver:
 
 
 class Stage:
-    """One state directory; `start` and `kill` are those of a Helen on it."""
+    """Holds one state directory; `start` and `kill` are those of a Helen on it."""
 
     def __init__(self, pump: Pump, folder: Path, **limits: Any) -> None:
         self.pump, self.folder = pump, folder
@@ -262,5 +262,5 @@ class Stage:
             self.pump.reactor.iterate(0.01)
 
     def until_even(self, name: str) -> None:
-        """Until a forward has gone through all that is sealed, and its place is kept."""
+        """Wait until a forward has gone through all that is sealed, and its place is kept."""
         self.until(lambda: self.forward(name).place.at >= self.journal.journal.sealed.at, f"end of {name}")

@@ -1,4 +1,6 @@
-"""Helen without a reactor: a transport in memory, an agent made of the same Conversation, a store that is pumped."""
+"""Runs Helen without a reactor: a transport in memory, an agent made of the same Conversation, a store
+that is pumped.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,7 @@ class Transport(StringTransport):
 
 
 class Notebook:
-    """A ConnectionOwner for tests: it writes down what it is told. `on_hello` says what becomes of an agent."""
+    """Stands in for a ConnectionOwner, and writes down what it is told. `on_hello` says what becomes of an agent."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock

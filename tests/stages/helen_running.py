@@ -120,7 +120,7 @@ class Running:
         return Client(self.state)
 
     def agent(self, name: str, *labels: str, claims: Sequence[str] = (), policy: Path | None = None) -> Program:
-        """A real one, enrolled by a token that gives it labels; `claims` are those that it says of itself."""
+        """Start a real agent, enrolled by a token that gives it labels; `claims` are those that it says of itself."""
         asked = {"agent": name, "labels": dict(label.split("=", 1) for label in labels)}
         token = self.client.post("/api/v1/tokens", asked)["token"]
         words = [*EQUUS, "--server", self.run["agents"], "--state", str(self.folder / name), "--join", token]

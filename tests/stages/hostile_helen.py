@@ -1,4 +1,4 @@
-"""An HTTP server that answers as it is told to, in place of a Helen, and keeps what is sent to it."""
+"""Serves HTTP as it is told to, in place of a Helen, and keeps what is sent to it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from typing import Any
 
 
 class HostileHelen:
-    """`answers`: documents by "GET /path"; everything else is answered with {}. `got`: bodies by "POST /path"."""
+    """Answers GETs with documents by "GET /path" in `answers`, and everything else with {}. `got`: bodies by "POST
+    /path".
+    """
 
     def __init__(self) -> None:
         self.answers: dict[str, Any] = {}

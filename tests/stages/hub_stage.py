@@ -150,7 +150,7 @@ class Recorder(Protocol):
 
 @define(slots=False)
 class Place:
-    """In place of the hub: it notes what a transport waits for, and has the calls of the next turn."""
+    """Stands in for the hub: it notes what a transport waits for, and has the calls of the next turn."""
 
     wanted: tuple[bool, bool] = (True, False)
     was_open: list[bool] = field(factory=list)  # whether the socket was, when it was forgotten
@@ -243,7 +243,7 @@ def serve_until(hub: Any, clock: Clock, clients: list[Client], condition: Callab
 
 
 class StillPort:
-    """A port of Twisted that does not read: the hub takes its socket."""
+    """Is a port of Twisted that does not read: the hub takes its socket."""
 
     def __init__(self) -> None:
         self.socket = socket.create_server(("127.0.0.1", 0), backlog=1_024)

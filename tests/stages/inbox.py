@@ -23,7 +23,7 @@ class Inbox:
         self._calls.put((function, args))
 
     def wait(self, deferred: Deferred[Any]) -> Any:
-        """The Deferred's value; its failure is raised."""
+        """Return the Deferred's value, or raise its failure."""
         outcome: list[Any] = []
         deferred.addBoth(outcome.append)
         while not outcome:

@@ -1,4 +1,4 @@
-"""A journal on a temporary folder whose threads' calls are collected, and short ways to make results."""
+"""Runs a journal on a temporary folder whose threads' calls are collected, and makes results in few words."""
 
 from __future__ import annotations
 

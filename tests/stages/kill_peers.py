@@ -1,6 +1,7 @@
-"""The nodes and clients of a kill run: each writes what it saw to a log of its own, a JSON object a line.
+"""Runs the nodes and clients of a kill run: each writes what it saw to a log of its own, a JSON object a
+line.
 
-    python kill_peers.py node BROKER NAME LOG
+python kill_peers.py node BROKER NAME LOG
     python kill_peers.py client BROKER NAME LOG COUNT
 
 A client submits tasks NAME-0 ... NAME-(COUNT-1), whose ids say what their results must be. Started again after a kill

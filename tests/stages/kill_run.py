@@ -1,6 +1,6 @@
-"""A run of many tasks in which broker, nodes and clients are killed at random and started again.
+"""Runs many tasks while broker, nodes and clients are killed at random and started again.
 
-    python kill_run.py FOLDER --tasks 100000 --kills 50 --nodes 8 --clients 4 [--seed 7]
+python kill_run.py FOLDER --tasks 100000 --kills 50 --nodes 8 --clients 4 [--seed 7]
 
 Kills are spread over the run by its progress, not by the clock, so that a slow machine is killed as evenly as a fast
 one. Everything is written to FOLDER; `kill_check.py` judges it. Exit status 0 only means that the run came to its end.
@@ -52,7 +52,9 @@ class Run:
             )
 
     def kill_one(self) -> None:
-        """Broker, nodes and clients get a third of the kills each; what has done its work is left alone."""
+        """Kill one process: broker, nodes and clients get a third of the kills each, and one that has done its work is
+        left alone.
+        """
         kind = next(self.kinds)
         alive = [name for name in self.names if self.processes[name].poll() is None]
         name = self.dice.choice([name for name in alive if name.startswith(kind)] or alive)

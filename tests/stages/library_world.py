@@ -58,7 +58,7 @@ class Lint:
 
 
 class World:
-    """One state directory and the library on it; `restart` is a new one on the same."""
+    """Holds one state directory and the library on it; `restart` is a new one on the same."""
 
     def __init__(self, tmp_path: Path, inbox: Inbox) -> None:
         self.folder = tmp_path / "checks"

@@ -1,4 +1,4 @@
-"""A Helen with a fleet of two halves: a token is limited to one, and every name of the other is an odd word."""
+"""Runs a Helen with a fleet of two halves: a token is limited to one, and every name of the other is an odd word."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class Stage:
         self._started: list[Broker | Running | Agent | Asker | Rpc | Program] = []
 
     def helen(self, name: str, *options: str, plain: bool = True) -> Running:
-        """In plaintext agents of a few lines may come; without keys the network is one for trials."""
+        """Start a Helen: plaintext agents of a few lines may come, and without keys the network is one for trials."""
         is_open = not {"--curve-key", "--keys-or-nothing"} & set(options)
         options = tuple(word for word in options if word != "--keys-or-nothing")
         if is_open and any(word.startswith(("--scale0", "--embed-", "--zerotask")) for word in options):
@@ -59,7 +59,7 @@ class Stage:
         return asker
 
     def zerotask(self) -> tuple[Path, Program]:
-        """`twistd zerotask`, and where its run.json will be."""
+        """Start `twistd zerotask`, and return where its run.json will be."""
         state = self.folder / "zerotask"
         words = [*TWISTD, "-n", "--pidfile=", "zerotask", "--state", str(state), "--listen", "tcp://127.0.0.1:0"]
         words += ["--publish", "tcp://127.0.0.1:0", "--insecure-network"]

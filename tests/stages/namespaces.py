@@ -73,7 +73,7 @@ class Agents:
         self.pids = {name: int(pid) for name, pid in map(str.split, program.said.splitlines()[: len(names)])}
 
     def vanish(self, name: str) -> None:
-        """As a machine does that is switched off: nothing is said."""
+        """End without a word, as a machine does that is switched off."""
         os.kill(self.pids[name], signal.SIGKILL)
 
     def network_of(self, name: str) -> str:

@@ -37,7 +37,7 @@ channels = []
 
 
 class Life:
-    """One Helen's notifications; `next` is what comes after a kill. `answer` is what sending comes to."""
+    """Runs one Helen's notifications; `next` is what comes after a kill. `answer` is what sending comes to."""
 
     def __init__(
         self, folder: Path, clock: Clock, missed: list[StoredDecision] | None = None,
@@ -86,6 +86,6 @@ class Life:
         self.clock.pump([0.5] * int(seconds * 2))
 
     def kill(self, missed: list[StoredDecision] | None = None) -> Life:
-        """Nothing is put away: the database is as it is."""
+        """Return the next notifier after a kill: nothing is put away, and the database is as it is."""
         self.store.db.close()
         return Life(self.folder, self.clock, missed)

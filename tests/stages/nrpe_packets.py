@@ -1,4 +1,4 @@
-"""Packets of NRPE, made by hand: good ones, and with whatever is wrong in them."""
+"""Makes packets of NRPE by hand: good ones, and with any fault in them."""
 
 from __future__ import annotations
 

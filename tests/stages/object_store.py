@@ -62,7 +62,9 @@ class Handler(WSGIRequestHandler):
         return {**super().make_environ(), HEADERS: dict(self.headers.items())}
 
     def handle_expect_100(self) -> bool:
-        """Werkzeug answers `Expect: 100-continue`, too, and Azure's client takes a second answer for the last one."""
+        """Send no answer, as werkzeug answers `Expect: 100-continue` too, and Azure's client takes a second one for the
+        last.
+        """
         return True
 
 

@@ -81,7 +81,7 @@ class Stage:
         self.helen.up()
 
     def told(self, check: str, what: str) -> dict[str, Any]:
-        """The alert about a check that the receiver has got, once it has."""
+        """Return the alert about a check that the receiver has got, once it has."""
         found: dict[str, Any] = wait_until(
             lambda: [
                 alert for document in self.receiver.documents() for alert in document["alerts"]

@@ -1,4 +1,5 @@
-"""Foreign peers: an agent of a few lines in a thread, a broker process, and clients made of raw frames.
+"""Plays foreign peers: an agent of a few lines in a thread, a broker process, and clients made of raw
+frames.
 
 The frames are those of RFC 7, RFC 18 and docs/scale0.rst, written by hand: nothing of scale0 is used here.
 """
@@ -178,7 +179,7 @@ class Asker:
         return self.mdp1("mmi.service", service.encode()) == [b"200"]
 
     def wait_for(self, *services: str, there: bool = True) -> float:
-        """How long it took until all of them were there, or none was."""
+        """Return how long it took until all of them were there, or none was."""
         began = time.monotonic()
         for service in services:
             wait_until(lambda service=service: self.has(service) is there, f"change of {service}")
@@ -217,7 +218,7 @@ class Rpc:
         self.name = self.call("client_connect", client_id=name)
 
     def call(self, method: str, /, **params: Any) -> Any:
-        """The result; an error object comes back whole."""
+        """Return the result of a call; an error object comes back whole."""
         number = next(self._numbers)
         request = {"jsonrpc": "2.0", "method": f"zerotask.broker.{method}", "params": params, "id": number}
         self.socket.send_multipart([b"", json.dumps(request).encode()])

@@ -78,7 +78,7 @@ def sink_of(lake: Lake, *states: Path, reached: Callable[[str], None] = lambda p
 
 
 def refuse_once(monkeypatch: Any, lake: Lake, table: str) -> None:
-    """The disk is full when this table is published next."""
+    """Make the disk full when this table is published next."""
     given, left = lake.publish, [1]
 
     def publish(name: str, *words: Any, **more: Any) -> int:

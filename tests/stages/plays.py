@@ -101,7 +101,7 @@ class Play:
         self.outcome = outcome
 
     def restarts(self) -> None:
-        """Helen stops and comes again: the work is given back, and all agents are away."""
+        """Restart Helen: the work is given back, and all agents are away."""
         self.tasks.cancel("t1")
         for agent in self.site.agents.values():
             agent.link = None

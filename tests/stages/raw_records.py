@@ -25,7 +25,9 @@ def recorded(context: ssl.SSLContext, log: Path) -> ssl.SSLContext:
 
 
 class RawRecords:
-    """The writing end of one connection, once hands are shaken. `cipher` is its name in the library."""
+    """Is the writing end of one connection whose handshake is done; `cipher` is its name in the library. `cipher` is
+    its name in the library.
+    """
 
     def __init__(self, log: Path, cipher: str, is_server: bool = False) -> None:
         words = [line.split() for line in log.read_text().splitlines()]
@@ -60,7 +62,7 @@ class RawRecords:
 
 
 class OldRecords:
-    """The client's writing end in TLS 1.2 with AES-GCM; `heard` is what the server has sent in the handshake."""
+    """Is the client's writing end in TLS 1.2 with AES-GCM; `heard` is what the server has sent in the handshake."""
 
     def __init__(self, log: Path, cipher: str, heard: bytes) -> None:
         words = [line.split() for line in log.read_text().splitlines()]

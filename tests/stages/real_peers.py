@@ -61,7 +61,7 @@ class Peer:
             raise
 
     def _port(self) -> int | None:
-        """The kernel knows: no port has to be chosen beforehand."""
+        """Return the port by asking the kernel, so that none has to be chosen beforehand."""
         assert self.process.poll() is None, self.log.read_text()
         sockets = set()
         for link in Path(f"/proc/{self.process.pid}/fd").iterdir():
@@ -102,7 +102,7 @@ def a_mail_server(folder: Path, certificate: bytes, key: bytes) -> Peer:
 
 
 def mails(folder: Path, count: int) -> list[Any]:
-    """Once there are so many, in their order."""
+    """Return the mails in their order, once there are so many."""
     return wait_for(lambda: found if len(found := sorted((folder / "mails").glob("*.eml"))) >= count else None, "mail")
 
 

@@ -28,7 +28,7 @@ def wait_for(look: Callable[[], Any], what: str) -> Any:
 
 
 class Receiver:
-    """`answers` are given one after the other, the last one for ever; `got` is (path, headers, JSON) of each."""
+    """Gives `answers` one after the other, the last one for ever; `got` is (path, headers, JSON) of each request."""
 
     def __init__(self) -> None:
         self.answers: list[Answer] = [(200, {}, b"taken")]
@@ -79,7 +79,7 @@ class Receiver:
 
 
 class Sink:
-    """A mail server: `mails` are (sender, recipients, content). `says` replaces its answer to a verb."""
+    """Is a mail server: `mails` are (sender, recipients, content). `says` replaces its answer to a verb."""
 
     def __init__(self) -> None:
         self.mails: list[tuple[str, list[str], str]] = []

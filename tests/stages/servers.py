@@ -45,7 +45,7 @@ def user() -> dict[str, Any]:
 
 
 class Home:
-    """A folder for all servers of a test run. pytest's own is closed to other users, and too deep for a Unix socket."""
+    """Is a folder for all servers of a test run."""
 
     def __init__(self) -> None:
         self.path = Path(tempfile.mkdtemp(prefix="real-"))

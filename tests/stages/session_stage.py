@@ -55,7 +55,7 @@ class FakeJournal:
         self.floors.append((agent, spool, first))
 
     def fsync(self) -> None:
-        """All of it is on disk: acks first, then the records."""
+        """Make all of the journal durable: acks first, then the records."""
         entries, self.entries = self.entries, []
         high = {(e.agent, e.spool): e.sequence for e in entries if e.spool != "helen"}
         self.house.results.on_durable(Batch(acks=tuple(Ack(*key, sequence) for key, sequence in high.items())))

@@ -1,4 +1,4 @@
-"""Tabs of a session with chosen scopes; the link is followed once for each Helen and its scopes."""
+"""Opens tabs of a session with chosen scopes; the link is followed once for each Helen and its scopes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _cookies: dict[tuple[str, tuple[str, ...]], list[Any]] = {}
 def signed_in(
     browser: Browser, helen: Running, scopes: tuple[str, ...], **options: Any
 ) -> AbstractContextManager[Tab]:  # fmt: skip
-    """A tab with the cookie of a session of anna's; `options` are those of a browser context."""
+    """Yield a tab with the cookie of a session of anna's; `options` are those of a browser context."""
     origin = f"http://{helen.run['web']}"
     if (origin, scopes) not in _cookies:
         made = helen.client.post("/api/v1/sessions/links", {"scopes": list(scopes), "name": "anna"})

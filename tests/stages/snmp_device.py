@@ -35,7 +35,7 @@ def tlv(tag: int, *contents: bytes) -> bytes:
 
 
 def number(value: int, tag: int = 2) -> bytes:
-    """A whole number, with a sign as BER wants it: unsigned types get a zero in front where they need it."""
+    """Return a whole number, with a sign as BER wants it: unsigned types get a zero in front if they need it."""
     return tlv(tag, value.to_bytes(value.bit_length() // 8 + 1, "big", signed=True))
 
 
@@ -242,7 +242,7 @@ class Device:
         return self.message(id_, answer_of(Asked(GET, 0, 0, 0, ()), [(name, counter32(5))], kind=REPORT), int(proved))
 
     def message(self, id_: bytes, pdu: bytes, flags: int, **changed: Any) -> bytes:
-        """A message of this device; `changed` are fields that are to be others."""
+        """Return a message of this device; `changed` are fields that are to be others."""
         boots, time, salt = changed.get("boots", self.boots), changed.get("time", self.time), b"saltsalt"
         head = tlv(0x30, tlv(2, id_), number(65_507), text(bytes((flags,))), number(3))
         data = tlv(0x30, text(ENGINE), text(""), pdu)

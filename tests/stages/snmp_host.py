@@ -1,4 +1,6 @@
-"""A host for checks that speak SNMP: datagrams go to a device of the test's, sums and ciphers are the agent's own."""
+"""Is a host for checks that speak SNMP: datagrams go to a device of the test's, sums and ciphers are the
+agent's own.
+"""
 
 from __future__ import annotations
 

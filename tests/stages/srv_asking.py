@@ -46,7 +46,7 @@ def begin() -> None:
 
 
 def finish(before: int, until: float) -> None:
-    """Sockets are closed a turn after they are given up."""
+    """Finish when sockets are closed, which is a turn after they are given up."""
     found["open"] = sockets() - before
     if found["open"] and time.monotonic() < until:
         reactor.callLater(0.05, finish, before, until)  # type: ignore[attr-defined]

@@ -113,7 +113,7 @@ def door(folder: Path, **more: Any) -> Iterator[Door]:
 
 
 def gone(pid: int) -> bool:
-    """No process has this id, or only one that waits to be reaped."""
+    """Say whether no process has this id, or only one that waits to be reaped."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except (FileNotFoundError, ProcessLookupError):

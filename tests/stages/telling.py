@@ -84,7 +84,7 @@ class Scene:
 
 
 class DirectStore:
-    """A store whose calls are done at once, on a real database; `broken` makes them fail, `held` lets them wait."""
+    """Is a store whose calls are done at once, on a real database; `broken` makes them fail, `held` lets them wait."""
 
     def __init__(self, folder: Path) -> None:
         self.db = schema.connect(folder / "helen.db")

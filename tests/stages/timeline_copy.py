@@ -1,4 +1,4 @@
-"""A copy of a timeline, made in one piece: Helen makes it in steps."""
+"""Makes a copy of a timeline in one piece, where Helen makes it in steps."""
 
 from __future__ import annotations
 

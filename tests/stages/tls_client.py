@@ -1,4 +1,6 @@
-"""The client's side of TLS, for tests of Helen's: no host names are compared; Equus has its own client, which does."""
+"""Is the client's side of TLS, for tests of Helen's: no host names are compared; Equus has its own
+client, which does.
+"""
 
 from __future__ import annotations
 

@@ -18,7 +18,9 @@ return check
 
 
 class Trio:
-    """A Helen that keeps jobs, and three agents: one does all, one refuses what needs `cpu`, one is stopped at will."""
+    """Runs a Helen that keeps jobs, and three agents: one does all, one refuses what needs `cpu`, one is stopped at
+    will.
+    """
 
     def __init__(self, folder: Path) -> None:
         checks = folder / "checks"

@@ -1,4 +1,4 @@
-"""A worker of Scale0 without sockets: its connection is played by hand, and so is the clock."""
+"""Runs a worker of Scale0 without sockets: its connection is played by hand, and so is the clock."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class Written:
         self._sequences: dict[tuple[str, str], int] = {}
 
     def result(self, series: str, received: float, status: str = "ok", **more: Any) -> StoredResult:
-        """One result of AGENT/CHECK; `more` are parts of the document, or other fields of the entry."""
+        """Return one result of AGENT/CHECK; `more` are parts of the document, or other fields of the entry."""
         agent, _, check = series.partition("/")
         spool = more.pop("spool", f"spool-{agent}")
         sequence = more.pop("sequence", self._sequences.get((agent, spool), 0) + 1)
@@ -42,7 +42,7 @@ class Written:
         return StoredResult(self._at, entry, read_document(check, blob))
 
     def change(self, kind: str, received: float, series: str | None = None, **document: Any) -> StoredChange:
-        """One change; `series` is AGENT/CHECK or AGENT or None."""
+        """Return one change; `series` is AGENT/CHECK or AGENT or None."""
         agent, _, check = (series or "").partition("/")
         self._at += 1
         content = json.dumps(document).encode()

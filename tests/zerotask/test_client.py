@@ -101,7 +101,9 @@ def test_params_may_have_names(stage: Stage) -> None:
 
 @pytest.mark.parametrize("code", [errors.OVERLOADED, errors.STORING_FAILED, errors.DISABLED, errors.CLIENT_TAKEN])
 def test_a_call_that_may_succeed_later_is_repeated_with_pauses(stage: Stage, code: int) -> None:
-    """After 0.1 s, 0.2 s ... and 2 s at the most, until patience is over; then its refusal is told."""
+    """Such a call is repeated after 0.1 s, 0.2 s and so on, 2 s at the most, until patience is over; then its refusal
+    is told.
+    """
     stage.join()
     stage.does(stage.client.call("other", {"x": 1}, patience=8.0))
     pauses = []
@@ -231,7 +233,7 @@ def test_waiting_ends_when_its_time_is_over(stage: Stage) -> None:
 
 
 def test_a_new_connection_lets_those_that_wait_ask(stage: Stage) -> None:
-    """The end may have been sent while there was none."""
+    """A client that waits asks again on a new connection, as the end may have been sent while there was none."""
     followed(stage)
     stage.does(stage.client.wait("t", 60.0))
     stage.line.connect()

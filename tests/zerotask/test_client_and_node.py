@@ -145,7 +145,7 @@ def test_params_that_are_no_json_are_refused(world, params):
 
 @pytest.mark.parametrize("state", ["queued", "finished", "cancelled before"])
 def test_cancelling_again_after_a_lost_answer_tells_what_the_first_try_did(world, monkeypatch, state):
-    """The task has ended as cancelled: then it was; and not if it ended otherwise."""
+    """A task that has ended as cancelled was cancelled by the first try, and not if it ended otherwise."""
     client = world.client()
     task = world.result(client.submit("m"))
     if state == "finished":
@@ -210,7 +210,7 @@ def test_no_more_work_than_slots(world):
 
 
 def test_a_broker_that_starts_again_is_found_again(world):
-    """Work that went on meanwhile is adopted, its result taken, and its client is answered: no second attempt."""
+    """Work that went on meanwhile is adopted, its result taken, and its client answered without a second attempt."""
     listen, runs, running = world.service.listen, [], defer.Deferred()
 
     def run(work, tell):
@@ -249,7 +249,7 @@ def test_a_node_that_stops_gives_back_what_it_holds(world):
 
 @pytest.mark.parametrize("most", [1, 3])
 def test_work_that_deploys_interrupt_is_done_in_the_end(world, most):
-    """A node that leaves in order costs no attempt, however many attempts there are (F62)."""
+    """Work comes to its end although nodes leave in order, which costs no attempt (F62)."""
     client, begun = world.client(), []
 
     def run(work, tell):
@@ -284,7 +284,7 @@ def test_a_wait_for_running_work_can_be_ended(world):
 
 
 def test_a_broker_that_stood_still_judges_nobody_by_that(world, log_lines):
-    """However long; its node keeps the one attempt that its task has, and its result counts (F6)."""
+    """A broker that stood still leaves the task its one attempt, and its result counts (F6)."""
     client, running, asleep = world.client(), [], [0.0]
     world.service._awake = AwakeClock(lambda: time.monotonic() + asleep[0])
 
@@ -309,7 +309,7 @@ def test_a_broker_that_stood_still_judges_nobody_by_that(world, log_lines):
 
 @pytest.mark.parametrize("socket", [False, True])
 def test_a_node_whose_broker_stops_as_well_does_not_wait_for_its_answer(world, monkeypatch, socket):
-    """Nor one whose broker has stopped before: there is none that could answer."""
+    """A node stops at once if its broker stops with it or has stopped before: there is none that could answer."""
     monkeypatch.setattr("zerotask.node.node.LEAVE_WAIT", 3600.0)
     link = SocketLink(world.reactor, world.service.listen) if socket else None
     connected = []
@@ -324,7 +324,7 @@ def test_a_node_whose_broker_stops_as_well_does_not_wait_for_its_answer(world, m
 
 
 def test_work_that_waits_holds_no_slot(world):
-    """Other work goes on, however much waits; after a reconnection as well, and until it goes on itself (F58)."""
+    """Work that waits leaves its slot to other work, after a reconnection as well, until it goes on itself (F58)."""
     client, running = world.client(), {}
 
     def run(work, tell):

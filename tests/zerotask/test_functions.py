@@ -1,4 +1,4 @@
-"""Functions of a node: how they are marked, found and called."""
+"""Tests functions of a node: how they are marked, found and called."""
 
 from __future__ import annotations
 

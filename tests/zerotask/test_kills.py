@@ -1,4 +1,5 @@
-"""Broker, nodes and clients are killed at random while 2,000 tasks go through; a program judges the logs of the run.
+"""Kills broker, nodes and clients at random while 2,000 tasks go through; a program judges the logs of
+the run.
 
 The same with more: `python tests/stages/kill_run.py FOLDER --tasks 100000 --kills 50 --nodes 8 --clients 4`, then
 `python tests/stages/kill_check.py FOLDER 25000`.
@@ -31,7 +32,7 @@ def program(name, *arguments):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A run; made once, judged several times."""
+    """Return the folder of a run, which is made once and judged several times."""
     folder = tmp_path_factory.mktemp("kills")
     sizes = {"--tasks": TASKS, "--kills": KILLS, "--nodes": NODES, "--clients": CLIENTS}
     ran = program("kill_run.py", folder, *(word for pair in sizes.items() for word in pair))

@@ -154,6 +154,6 @@ LIMITS: dict[str, dict[str, float]] = {
 
 @pytest.mark.parametrize("module", LIMITS)
 def test_each_limit_has_its_value(module: str) -> None:
-    """Users rely on them, and docs/ tell most of them: a change of one is made here and there, too."""
+    """Each limit has the value that users rely on and docs/ tell: a change of one is made here and there, too."""
     found = import_module(f"zerotask.{module}")
     assert {name: getattr(found, name) for name in LIMITS[module]} == LIMITS[module]

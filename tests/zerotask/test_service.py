@@ -160,7 +160,7 @@ def test_a_second_broker_on_the_folder_says_why_it_does_not_start(installation):
 
 @pytest.mark.integration
 def test_a_task_through_the_command(installation, node):
-    """Submitted, run in a child process, its result printed; unknown ids are 3."""
+    """A submitted task runs in a child process, and its result is printed; an unknown id is exit status 3."""
     assert said(installation.call("submit", "add", "--params", "[1, 2]", "--wait", "20")) == (0, "3\n", "")
     assert installation.call("status", "none").returncode == 3
     installation.submit("dies", "dead")
@@ -168,7 +168,7 @@ def test_a_task_through_the_command(installation, node):
 
 
 def test_wrong_words_are_told_before_anything_is_asked():
-    """Usage errors are 2."""
+    """Wrong words end the command with exit status 2."""
     for words, told in (
         (["submit", "add", "--params", "no json"], "not JSON"),
         (["tasks"], "for operators: `zerotask --state DIR tasks`, where DIR is the folder"),
@@ -197,7 +197,7 @@ def test_a_time_limit_kills_and_a_cancelled_task_is_stopped(installation, node):
 
 @pytest.mark.integration
 def test_a_broker_killed_and_started_again_has_everything(installation, node):
-    """Also the node comes back by itself."""
+    """A killed broker has everything after its start, and the node comes back by itself."""
     installation.submit("slow", "later", 0, delay=2)
     installation.broker.send_signal(signal.SIGKILL)
     installation.broker.wait()
@@ -222,7 +222,7 @@ def test_a_schedule_has_the_options_of_its_tasks_and_says_when_it_is_next_due(in
 
 @pytest.mark.integration
 def test_a_node_may_wait_for_its_work_and_a_second_signal_ends_that(installation, node):
-    """With --stop-wait; the task is given back, and has lost no attempt (F62)."""
+    """A second signal ends the wait of --stop-wait; the task is given back, and has lost no attempt (F62)."""
     process = installation.start_node("other", "--stop-wait", "1h")
     assert installation.operate("node_drain", node="n") is True
     installation.submit("slow", "deployed", 60, max_attempts=1)
@@ -283,7 +283,7 @@ def test_no_process_reads_the_wall_clock_for_its_timers(module):
 
 @pytest.mark.integration
 def test_sigterm_is_a_good_end(installation, node):
-    """Last in this file: of the node, whose children go with it, and of the broker, whose run.json does."""
+    """SIGTERM ends the node with its children, and the broker with its run.json; this test is the last in its file."""
     children = Path(f"/proc/{node.pid}/task/{node.pid}/children").read_text().split()
     assert children
     for process in (node, installation.broker):

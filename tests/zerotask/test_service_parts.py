@@ -84,7 +84,7 @@ class Stage:
 
 
 def test_a_message_has_two_forms(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the empty frame of a REQ and without it; all else is no client's."""
+    """A message comes with the empty frame of a REQ or without it; all else is no client's."""
     stage = Stage(monkeypatch)
     for frames in ([b"id"], [b"id", b""], [b"id", b"x", b"text"], [b"id", b"", b"text", b"more"]):
         stage.hear(*frames)

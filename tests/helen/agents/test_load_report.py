@@ -22,7 +22,7 @@ GOOD = {
 
 
 def test_a_good_one() -> None:
-    """As docs/protocol.rst has it."""
+    """A good report is read as docs/protocol.rst has it."""
     report = read_loaded(json.dumps(GOOD).encode())
     assert report == LoadReport(
         {"cpu.lua": {"sha256": "a" * 64, "state": "active", "error": None},
@@ -37,7 +37,7 @@ def test_a_good_one() -> None:
     "blob", [b"", b"x", b"[]", b"1", b"[" * 100_000, b"\xff", b'{"files": 1, "labels": [], "host": "x", "spool": null}']
 )
 def test_what_is_none(blob: bytes) -> None:
-    """An empty report; nothing is raised."""
+    """A report that is none is read as an empty one, and nothing is raised."""
     assert read_loaded(blob) == LoadReport()
 
 
@@ -73,7 +73,7 @@ def test_numbers_that_json_cannot_say_again() -> None:
 
 @pytest.mark.parametrize("first", [0, 1])
 def test_a_spool_that_begins_at_the_beginning(first: int) -> None:
-    """Nothing is below it."""
+    """A spool that begins at the beginning has nothing below it."""
     assert read_loaded(json.dumps({"spool": {"id": "s", "first": first}}).encode()).spool_begins is None
 
 

@@ -18,7 +18,9 @@ def state(status: int, reason: str | None = None, heard: float | None = 90.0, si
 
 
 def test_states_become_the_latest_that_is_known() -> None:
-    """With their age and the hash of their code, without words; retired and never seen ones are no part of it."""
+    """States become results with their age and their code's hash, without words; retired and never seen ones are left
+    out.
+    """
     agents = {"web-1": Agent("web-1")}
     restore_latest(
         agents,
@@ -57,7 +59,7 @@ def test_what_was_recovered_keeps_its_words() -> None:
 
 
 def test_nobodys_agents() -> None:
-    """A revoked one shows nothing of before, a forgotten one is not there."""
+    """A revoked agent shows nothing of before, and a forgotten one is not there."""
     agents = {"web-1": Agent("web-1", revoked_at=1.0), "web-2": Agent("web-2")}
     for agent in agents.values():
         agent.take(Latest("disk", 2, "full", 95.0))

@@ -46,7 +46,7 @@ def test_an_older_version_1_link_stays(watched: Watched) -> None:
 
 
 def test_an_older_link_that_answers_stays(watched: Watched) -> None:
-    """Any byte is an answer."""
+    """An older link stays that sends any byte as an answer."""
     older, newer = FakeLink(), FakeLink()
     watched.roster.arrive(older, 0.0)
     watched.roster.arrive(newer, 1.0)
@@ -57,7 +57,9 @@ def test_an_older_link_that_answers_stays(watched: Watched) -> None:
 
 
 def test_an_older_link_that_is_silent_gives_way(watched: Watched) -> None:
-    """After CONFLICT_SECONDS, and not before; the loss of the old transport comes later and changes nothing."""
+    """An older link gives way after CONFLICT_SECONDS, and not before; the later loss of its transport
+    changes nothing.
+    """
     older, newer = FakeLink(), FakeLink()
     watched.roster.arrive(older, 0.0)
     watched.roster.arrive(newer, 1.0)
@@ -95,7 +97,7 @@ def test_the_newer_one_hangs_up_while_it_waits(watched: Watched) -> None:
 
 
 def test_the_newer_one_was_refused_while_it_waited(watched: Watched) -> None:
-    """Revoked, say: the name is free when the older one goes."""
+    """The name is free when the older one goes, if the newer one was revoked meanwhile."""
     older, newer = FakeLink(), FakeLink(closing=False)
     watched.roster.arrive(older, 0.0)
     watched.roster.arrive(newer, 1.0)
@@ -105,7 +107,7 @@ def test_the_newer_one_was_refused_while_it_waited(watched: Watched) -> None:
 
 
 def test_the_older_one_goes_by_itself(watched: Watched) -> None:
-    """The newer one is admitted at once."""
+    """The newer one is admitted at once when the older one goes."""
     older, newer = FakeLink(), FakeLink()
     watched.roster.arrive(older, 0.0)
     watched.roster.arrive(newer, 1.0)
@@ -167,7 +169,7 @@ def test_whatever_the_order(watched: Watched, seed: int) -> None:
 
 
 def test_names_are_bounded(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without TLS strangers make them up; those that are known still come in."""
+    """New names are bounded, since without TLS strangers make them up; those that are known still come in."""
     monkeypatch.setattr(roster_module, "MAX_AGENTS", 2)
     links = [FakeLink(name) for name in ("a", "b", "c", "a")]
     for link in links[:3]:
@@ -193,7 +195,7 @@ def test_matching() -> None:
 
 
 def test_latest_results() -> None:
-    """The newest of each check is kept; `since` is when the status began."""
+    """The newest result of each check is kept; `since` is when the status began."""
     agent = Agent("a")
     for received, status in ((1.0, 0), (2.0, 0), (3.0, 2), (2.5, 2)):
         agent.take(Latest("cpu", status, "s", received))
@@ -236,7 +238,9 @@ def test_labels_of_a_host_are_given_until_it_is_an_agent() -> None:
 
 
 def test_those_who_would_not_find_themselves_in_patterns() -> None:
-    """The agents read the patterns of an order, too, and don't know what was given to them."""
+    """Agents that would not find themselves are named: they read the patterns too, without the labels
+    that were given.
+    """
     agents: list[tuple[str, dict[str, str]]] = [("db-3", {"role": "web"}), ("db-1", {}), ("db-2", {"role": "db"})]
     assert unclaimed(["role=d*"], agents) == ("db-1", "db-3")
     assert unclaimed(["role=d*", "db-*"], agents) == ()

@@ -1,4 +1,4 @@
-"""Limits of assignments and schedules, as docs/assignments.rst and the messages of refusals have them."""
+"""Tests limits of assignments and schedules, as docs/assignments.rst and the messages of refusals have them."""
 
 from __future__ import annotations
 

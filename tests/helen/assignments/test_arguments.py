@@ -1,4 +1,4 @@
-"""Arguments are refused here as the agent would refuse them: by its own rules, over values of all kinds."""
+"""Tests that arguments are refused here as the agent would refuse them: by its own rules, over values of all kinds."""
 
 from __future__ import annotations
 
@@ -60,7 +60,9 @@ def test_as_the_agent_does(args: dict[str, Any]) -> None:
     ],
 )  # fmt: skip
 def test_entries(text: str, faults: list[str]) -> None:
-    """By the check and the id; patterns stand for all checks that fit; what is not published has no table."""
+    """An entry is judged by its check and id; a pattern stands for all checks that fit; an unpublished check has no
+    table.
+    """
     tables = {
         "disk": CheckTable("disk", 60.0, args={"path": {"type": "string"}}), "dns": CheckTable("dns", 60.0),
         "df": CheckTable("df", args={"path": {"type": "string"}}),

@@ -1,4 +1,4 @@
-"""assignments.toml on disk: faults change nothing, restarts neither; the file is the truth."""
+"""Tests assignments.toml on disk: faults change nothing, restarts neither; the file is the truth."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ def stage(tmp_path: Path, inbox: Inbox, clock: Clock, no_threads: None) -> Itera
 
 
 def test_no_file(stage: Stage) -> None:
-    """Everybody runs the default set; there is no revision of nothing."""
+    """Everybody runs the default set without a file, and there is no revision of nothing."""
     assert (stage.taken, stage.file.revision, stage.file.fault) == ([[]], 0, None)
 
 
 def test_a_save_is_seen(stage: Stage) -> None:
-    """Once; the poll itself reads nothing that it has seen."""
+    """A save is seen once; the poll itself reads nothing that it has seen."""
     stage.save(CPU).poll().poll()
     assert (stage.taken, stage.file.revision) == ([[], ["cpu"]], 1)
     stage.save("").poll()
@@ -103,7 +103,7 @@ def test_rewrite(stage: Stage) -> None:
 
 @pytest.mark.parametrize("text", ["[[assign", "#" * (MAX_FILE + 1)])
 def test_a_rewrite_that_is_refused(stage: Stage, text: str) -> None:
-    """The file is left alone."""
+    """A refused rewrite leaves the file alone."""
     stage.save(CPU).poll()
     with pytest.raises(AssignmentsError):
         stage.inbox.wait(stage.file.rewrite(text, "operator"))
@@ -111,7 +111,7 @@ def test_a_rewrite_that_is_refused(stage: Stage, text: str) -> None:
 
 
 def test_a_full_disk(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The file is as it was, and a sentence says why."""
+    """A full disk leaves the file as it was, and a sentence tells why."""
 
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
@@ -122,7 +122,7 @@ def test_a_full_disk(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_store_that_fails(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The file is in force all the same, and the poll goes on."""
+    """A file is in force although its store failed, and the poll goes on."""
     works = stage.store.call
     monkeypatch.setattr(stage.store, "call", lambda *_: fail(StoreFailed("disk full")))
     stage.save(CPU).poll()
@@ -133,7 +133,7 @@ def test_a_store_that_fails(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_observers_hear_of_another_text(stage: Stage) -> None:
-    """Once for each text that is put in force; the same text again, and one that is refused, is no news."""
+    """Observers hear once of each text that is put in force; the same text and a refused one are no news."""
     heard: list[str] = []
     stage.file.observers.append(lambda: heard.append(stage.file.taken))
     for text in (CPU, CPU, DISK, "[[assign]]\n", DISK, ""):

@@ -56,7 +56,7 @@ def args_of(text: str, agent: str, labels: dict[str, str]) -> dict[str, dict[str
     ],
 )  # fmt: skip
 def test_values_are_merged_in_order(agent: str, labels: dict[str, str], expected: dict[str, Any]) -> None:
-    """A later one counts more, an entry's own most; a pattern gives a check only what it takes."""
+    """A later default counts more, and an entry's own value most; a pattern gives a check only what it takes."""
     assert args_of(FILE, agent, labels) == expected
 
 
@@ -87,7 +87,7 @@ FAULTS = [
 
 @pytest.mark.parametrize(("text", "fault"), FAULTS)
 def test_faults(text: str, fault: str) -> None:
-    """Each with its place; the greatest number is taken."""
+    """A fault of a default is told with its place; the greatest number is taken."""
     with pytest.raises(AssignmentsError) as refused:
         read(text)
     assert fault in str(refused.value)
@@ -142,7 +142,7 @@ def test_where_each_value_comes_from() -> None:
 
 
 def test_the_default_set_and_unknown_checks_are_explained() -> None:
-    """The former by its name; of the latter there is no table to say anything."""
+    """The default set is explained by its name; an unknown check has no table to tell anything."""
     found = explain(read(""), TABLES, "a", {}, "cpu")
     assert found == Explained("cpu", "the default set", (Value("every", 60.0, OWN), Value("timeout", 10.0, OWN)), ())
     found = explain(read('[[assign]]\ncheck = "new"\nargs = { a = 1 }'), TABLES, "a", {}, "new")

@@ -58,14 +58,14 @@ def test_what_is_read(text: str, said: str | None) -> None:
 
 
 def test_how_many_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A thousand; the last one of a smaller limit is taken, too."""
+    """A thousand defaults are taken, and the last one of a smaller limit, too."""
     assert (assignments_text.MAX_DEFAULTS, assignments_text.MAX_ENTRIES) == (1_000, 10_000)
     monkeypatch.setattr(assignments_text, "MAX_DEFAULTS", 2)
     assert faults(ONE * 2) == [] and len(faults(ONE * 3)) == 1
 
 
 def test_places_and_scopes() -> None:
-    """By their number, from 1; without a check they are for all."""
+    """A default's place is its number, from 1; without a check it is for all."""
     made = read(ONE + "[[defaults]]\nargs={b=2}\ncheck='dns'\n[[assign]]\ncheck='disk'\n[[assign]]\ncheck='dns'\n")
     assert [(each.check, each.place, each.args) for each in made.defaults] == [("*", 1, {"a": 1}), ("dns", 2, {"b": 2})]
     assert [(each.check, each.place) for each in made.entries] == [("disk", 1), ("dns", 2)]

@@ -1,4 +1,4 @@
-"""Arguments that look like passwords: found by name, by form and by chance, and never repeated in the warning."""
+"""Tests arguments that look like passwords: found by name, by form and by chance, and never repeated in the warning."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def of_args(**args: object) -> list[str]:
 
 @pytest.mark.parametrize(("name", "value"), SUSPECT)
 def test_suspects(name: str, value: str) -> None:
-    """At the top, in a table and in a list; the warning has the name, and not the value (F45)."""
+    """A password is found at the top, in a table and in a list; the warning has the name, and not the value (F45)."""
     for args, place in (
         ({name: value}, name),
         ({"headers": {name: value}}, f"headers.{name}"),
@@ -48,7 +48,7 @@ def test_others(name: str, value: str) -> None:
 
 
 def test_a_reference_is_what_should_stand_there() -> None:
-    """The secret itself is on the agent's machine; a number is none, and what is deep is not looked at."""
+    """A reference is no password, since the secret itself is on the agent's machine, nor is a number."""
     deep: object = "x"
     for _ in range(12):
         deep = {"password": deep}

@@ -128,7 +128,7 @@ def test_phases_are_stable_and_spread() -> None:
 
 
 def test_more_patterns_than_fnmatch_remembers() -> None:
-    """A thousand entries of globs are looked through in no time, whoever asks."""
+    """A thousand entries of globs cost little to look through, whoever asks."""
     entries = tuple(Assignment("cpu", (f"host-{n}-*",)) for n in range(1_000))
     assignments = Assignments(entries, default_set=False)
     assert brief(schedule(assignments, TABLES, "host-999-x", {})) == [("cpu", "cpu", 60.0, 10.0)]

@@ -76,7 +76,7 @@ def test_each_field(before: str, value: str, is_taken: bool) -> None:
 
 
 def test_faults_are_told_by_their_place() -> None:
-    """All at once, by the number of the entry, from 1 on; a pattern of checks has no id."""
+    """Faults are told at once by the number of their entry, from 1 on; a pattern of checks has no id."""
     found = faults("[[assign]]\ncheck='a'\n[[assign]]\ncheck='a*'\nid='x'\n[[assign]]\nevery='0s'\n")
     assert found == [
         "[[assign]] number 2: an id for a pattern of checks would give all of them one name",
@@ -144,7 +144,7 @@ def ran(entries: list[Assignment], default_set: bool = True) -> list[tuple[str, 
 
 
 def test_what_an_agent_runs() -> None:
-    """The default set, or what covers it; a later entry of an id wins; in the order of the ids."""
+    """An agent runs the default set, or what covers it; a later entry of an id wins; the order is that of ids."""
     usual = [("disk", "disk", 30.0, 5.0), ("dns", "dns", 60.0, 10.0)]
     assert (ran([]), ran([], False), ran([Assignment("x", ("db",))])) == (usual, [], usual)
     assert ran([Assignment("d*")], False) == usual
@@ -278,7 +278,7 @@ def test_sentences_of_arguments() -> None:
 
 
 def test_faults_of_a_file() -> None:
-    """Each check that an entry names or fits has its own, by its id; none comes twice."""
+    """A check that an entry names or fits has its own fault, by its id; none comes twice."""
     tables = {
         "disk": CheckTable("disk", 60.0, args={}),
         "dns": CheckTable("dns", args={}),
@@ -331,7 +331,7 @@ def test_texts_of_generators(text: str, is_random: bool) -> None:
     ({"secret": "x", "b": 1}, ["secret"]), ({"secret": "x"}, []), ("x", []),
 ])  # fmt: skip
 def test_what_looks_like_a_password(value: Any, names: list[str]) -> None:
-    """By its name or by its text; a reference is none."""
+    """An argument looks like a password by its name or by its text; a reference is none."""
     assert list(_suspects(value, "", 0)) == names
 
 

@@ -22,7 +22,9 @@ def test_without_a_word_about_it() -> None:
 
 
 def test_an_entry_says_its_own() -> None:
-    """The entry before [judge], [judge] before what is usual; parents of the same agent get its name."""
+    """An entry's own rule comes before [judge], which comes before the usual one; parents of the same agent get its
+    name.
+    """
     text = """
         [judge]
         attempts = 2

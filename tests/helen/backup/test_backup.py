@@ -63,7 +63,9 @@ def names(folder: Path) -> set[str]:
 
 
 def test_what_is_in_it(tmp_path: Path) -> None:
-    """Files with their modes, each database as it is, nothing that passes away; events get other ids (J3)."""
+    """A backup has files with their modes, each database as it is, and nothing that passes away; events get other ids
+    (J3).
+    """
     state, file, other = a_state(tmp_path / "state"), tmp_path / "b", tmp_path / "deep" / "other"
     back_up(state, file, about())
     assert (stat.S_IMODE(file.stat().st_mode), read_about(file)) == (0o600, about())
@@ -190,7 +192,7 @@ def _flip(file: Path) -> None:
 
 
 def _without_end(file: Path) -> None:
-    """Whole for gzip and tar: only the last member is gone."""
+    """Cut the file so that it is whole for gzip and tar: only the last member is gone."""
     _rewrite(file, lambda name, content: None if name == "complete.json" else content)
 
 
@@ -243,7 +245,7 @@ def _packed_text(file: Path) -> None:
     ],
 )  # fmt: skip
 def test_a_file_that_is_no_whole_backup(tmp_path: Path, spoil: Any, why: str) -> None:
-    """Refused with the reason, and nothing is left of the try."""
+    """Such a file is refused with the reason, and nothing is left of the try."""
     folder = tmp_path / "folder"
     folder.mkdir()
     back_up(a_state(folder / "state"), folder / "b", about())
@@ -257,7 +259,7 @@ def test_a_file_that_is_no_whole_backup(tmp_path: Path, spoil: Any, why: str) ->
 
 
 def test_a_check_restores_nothing(tmp_path: Path) -> None:
-    """A whole backup is said to be so, by the command as well; nothing is left of it."""
+    """A check tells that a whole backup is one, by the command as well, and leaves nothing."""
     back_up(a_state(tmp_path / "state"), tmp_path / "b", about())
     found, files = check(tmp_path / "b", MADE)
     assert (found, files) == (about(), 7)

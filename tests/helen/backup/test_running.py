@@ -1,4 +1,4 @@
-"""A real Helen is copied while it works, and another one starts from the copy: its agent goes on."""
+"""Tests a real Helen that is copied while it works; another one starts from the copy, and its agent goes on."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def is_broken(state: Any) -> bool:
 
 @pytest.mark.parametrize("options", [(), ("--history",)])
 def test_a_copy_of_a_running_helen_goes_on(tmp_path: Path, options: tuple[str, ...]) -> None:
-    """Everything is there, the agent and the token work, and nothing is published before a yes (J3)."""
+    """The copy has everything, the agent and the token work, and nothing is published before a yes (J3)."""
     (tmp_path / "checks").mkdir()
     (tmp_path / "checks" / "pulse.lua").write_text(pulse())
     (tmp_path / "checks" / "sick.lua").write_text(SICK.format(word="ill", every="1s"))

@@ -1,4 +1,6 @@
-"""Fixtures of what Helen is to Scale0 and ZeroTask; the processes are those of tests/helen, the peers are peers.py."""
+"""Makes fixtures of what Helen is to Scale0 and ZeroTask from the processes of tests/helen and the peers
+of peers.py.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from mesh_stage import Stage
 
 @pytest.fixture
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    """In a folder with a short name: there are sockets in it."""
+    """Yield a stage in a folder with a short name, as there are sockets in it."""
     one = Stage(tmp_path_factory.mktemp("s"))
     yield one
     one.end()

@@ -67,7 +67,7 @@ def test_any_other_is_shown_and_not_obeyed(fault: str) -> None:
 
 
 def test_a_seal_is_for_one_agent() -> None:
-    """Nor can it be used for another one (F38)."""
+    """A seal is refused for another agent (F38)."""
     scene = Scene()
     assert "without a seal" in scene.helen.why_not("equus.web-2", "web-2", scene.claim(OWN + 5), OWN)
 

@@ -42,7 +42,7 @@ class Connection(AgentConnection):
 
 
 class Journal:
-    """Others queue results all the while: `position` never stands still, and is never delivered whole."""
+    """Stands in for a journal to which others add results all the while: `position` never stands still."""
 
     size, delivered = 7, float("inf")
 
@@ -112,7 +112,7 @@ def test_agents_leave_spread_over_the_time(tmp_path: Path) -> None:
 
 
 def test_answers_then_the_disk_then_goodbye(tmp_path: Path) -> None:
-    """While questions are open it is heard; then it is not, until the journal has all; and both have an end."""
+    """Helen is heard while questions are open, and then no more until the journal has all; both have an end."""
     connection = Connection(questions=1)
     play = Play(tmp_path, connection)
     play.begin(1.0)
@@ -137,7 +137,9 @@ def test_nobody_is_waited_for_for_ever(tmp_path: Path) -> None:
 
 
 def test_it_outlives_a_restart_until_it_is_undone(tmp_path: Path) -> None:
-    """Agents that were about to go are heard again, and found again."""
+    """A drain holds after a restart until it is undone; agents that were about to go are heard again,
+    and found again.
+    """
     play = Play(tmp_path, Connection(), Connection(questions=1))
     play.begin(60.0)
     play.steps(1)
@@ -157,7 +159,7 @@ def test_it_outlives_a_restart_until_it_is_undone(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_none(tmp_path: Path) -> None:
-    """Then Helen takes agents: better too many than none."""
+    """Helen takes agents if the file is none: better too many than none."""
     (tmp_path / "drained.json").write_text(json.dumps([1]))
     play = Play(tmp_path)
     play.drain.open()

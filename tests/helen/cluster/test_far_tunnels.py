@@ -120,7 +120,7 @@ class Stage:
 
 
 def test_bytes_there_and_back_and_the_end() -> None:
-    """More than a piece each way; the agent's end comes behind its bytes, and both audits have what moved."""
+    """More than a piece goes each way; the agent's end comes behind its bytes, and both audits have what moved."""
     stage = Stage()
     tunnel, caller, ends = stage.open()
     assert stage.described == {"caller": "token ops by h1", "address": "192.0.2.7"}
@@ -171,7 +171,7 @@ def test_slow_sides_wait_for_each_other() -> None:
 
 
 def test_a_reader_that_waits_is_answered_in_time() -> None:
-    """With nothing, so that its request does not run out; then it asks again."""
+    """A waiting reader is answered with nothing, so that its request does not run out, and asks again."""
     stage = Stage()
     _, caller, ends = stage.open()
     before = len(stage.asked)
@@ -183,7 +183,7 @@ def test_a_reader_that_waits_is_answered_in_time() -> None:
 
 
 def test_a_broker_that_is_away_for_a_while() -> None:
-    """Nothing is lost and nothing comes twice, though an answer was lost on the way."""
+    """Nothing is lost and nothing comes twice while a broker is away, though an answer was lost on the way."""
     stage = Stage()
     tunnel, caller, ends = stage.open()
     real, lost = stage.served.answer, []
@@ -239,7 +239,7 @@ def test_a_helen_that_stops_ends_it_at_once() -> None:
     (True, "web-1 lets nobody in", "h2: web-1 lets nobody in"),
 ])  # fmt: skip
 def test_refusals(here: bool, refusal: str, words: str) -> None:
-    """No Helen has the agent; or the one that has it says why there is no tunnel."""
+    """A refusal says that no Helen has the agent, or why the Helen that has it opens no tunnel."""
     stage = Stage(here, refusal)
     why = stage.why_not()
     assert str(why).startswith(words)
@@ -289,7 +289,7 @@ def test_orders_that_count_for_nothing(parts: Sequence[bytes], now: float, words
     )
 )
 def test_requests_of_others_do_nothing(body: list[bytes]) -> None:
-    """Whatever comes is answered, and opens, moves and ends nothing."""
+    """A request of others is answered, and opens, moves and ends nothing."""
     stage = Stage()
     tunnel, _, ends = stage.open()
     found: list[Any] = []
@@ -316,7 +316,7 @@ def test_a_token_has_a_share_of_the_tunnels_to_others() -> None:
 
 
 def test_the_api_says_whose_tunnel_it_is() -> None:
-    """A token by its name; the operator has none, and no share."""
+    """A tunnel is a token's by its name; the operator has none, and no share."""
     stage, found = Stage(), list[Any]()
     for token in [*["greedy"] * (OF_TOKEN + 1), *[None] * (OF_TOKEN - 1)]:
         caller = SimpleNamespace(actor="token ops", token=token)
@@ -331,7 +331,7 @@ def test_the_api_says_whose_tunnel_it_is() -> None:
 @pytest.mark.parametrize("offset", [b"", b"-1", b"x", b"\xb2", b"9" * 18, b"9" * 19, b"9" * 5_000, b"0" * 5_000])
 @pytest.mark.parametrize("word", [b"tunnel-read", b"tunnel-write"])
 def test_offsets_that_no_byte_has(word: bytes, offset: bytes) -> None:
-    """The other Helen has lost its way: its tunnel ends, and its requests are answered."""
+    """Such an offset means that the other Helen has lost its way: its tunnel ends, and its requests are answered."""
     stage, answers = Stage(), list[Any]()
     stage.open()
     number = next(iter(stage.served._ends))

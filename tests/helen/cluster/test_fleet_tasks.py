@@ -47,7 +47,7 @@ def test_without_a_deadline_nobody_is_waited_for(play: Play) -> None:
 
 
 def test_a_great_fleet_that_is_away(play: Play) -> None:
-    """A few in each turn of the reactor; and names are looked up, not held against every agent."""
+    """A few agents are looked at in each turn; names are looked up, not held against every agent."""
     names = [f"a{number}" for number in range(3 * asking.A_TURN)]
     for name in names:
         play.site.agents[name] = Agent(name)
@@ -72,7 +72,9 @@ def test_patterns_are_held_against_some_agents_at_a_time(play: Play) -> None:
 
 
 def test_those_who_come_back_are_asked_together(play: Play) -> None:
-    """A second later; at the deadline the others are offline, and who is asked then still has a second."""
+    """Agents that come back are asked a second later; at the deadline the others are offline, with a second for those
+    asked.
+    """
     play.site.has("a")
     for name in ("b", "c", "d"):
         play.site.agents[name] = Agent(name)
@@ -126,7 +128,7 @@ def test_few_queries_that_wait_keep_much_in_memory(play: Play, monkeypatch: pyte
 
 
 def test_a_further_attempt_asks_the_others(play: Play) -> None:
-    """Answers are kept; agents have some time to come back to a Helen that was restarted."""
+    """A further attempt keeps answers; agents have some time to come back to a Helen that was restarted."""
     play.site.has("a", "b")
     play.ask()
     play.site.answers("a")
@@ -210,7 +212,7 @@ def test_while_too_much_is_asked(play: Play, full_for: float, outcome: str) -> N
 
 
 def test_nobody_to_ask(play: Play) -> None:
-    """Final: another attempt would find nobody either."""
+    """A question to nobody has failed for good: another attempt would find nobody either."""
     play.ask(agents=["none-[0-9]"])
     assert (play.outcome.value.code, play.outcome.value.retry) == (-32602, False)
     play.ask(agents=["Not A Name"])
@@ -219,8 +221,7 @@ def test_nobody_to_ask(play: Play) -> None:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_whatever_happens_every_target_has_one_outcome(play: Play, seed: int) -> None:
-    """Agents come, go, answer, are silent; Helen is asked too much, and is restarted: in the end the outcomes add up to
-    the targets, and what was answered once stays so."""
+    """The outcomes add up to the targets in the end, whatever agents and Helen do, and an answered one stays so."""
     dice = random.Random(seed)
     names = [f"a{number}" for number in range(dice.randrange(1, 9))]
     for name in names:
@@ -253,7 +254,7 @@ def test_whatever_happens_every_target_has_one_outcome(play: Play, seed: int) ->
 
 
 def test_agents_that_cannot_be_looked_through(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A fault with some of them fails the task: it does not go on without them."""
+    """A fault with some agents fails the task, which does not go on without them."""
     for number in range(2 * task_targets.LOOKED_AT_ONCE):
         play.site.agents[f"a{number}"] = Agent(f"a{number}")
     monkeypatch.setattr(play.site.agents["a120"], "labels", None)

@@ -45,7 +45,7 @@ class Site:
 
 
 def test_agents_are_told_when_it_changes_and_when_they_come() -> None:
-    """Each list once; those of version 1 know no such thing; an empty list takes it back."""
+    """Each list is sent once; agents of version 1 know no such thing; an empty list takes it back."""
     here, old, later = Link(), Link(), Link()
     old.version = 1
     site = Site(here, old)
@@ -69,7 +69,7 @@ def test_agents_are_told_when_it_changes_and_when_they_come() -> None:
      [H1] * (MOST + 1)],
 )  # fmt: skip
 def test_a_list_of_no_use_changes_nothing(listed: Any) -> None:
-    """Agents keep the one before."""
+    """A list of no use leaves agents the one before."""
     link = Link()
     others = HelenList(Site(link), "h9:4166")
     others.configured(document([H1]))
@@ -98,7 +98,7 @@ def test_those_who_live_come_first() -> None:
 
 
 def test_a_fleet_spreads_over_the_others() -> None:
-    """Each agent has an order of its own, always the same: a third of them begins with each of three."""
+    """Each agent has its own order, always the same, so that a third of them begins with each of three."""
     others = HelenList(Site(), "h1:4166")
     others.live({name: Presence(f"{name}:1") for name in ("h2", "h3", "h4")})
     firsts = Counter(others.servers_for(f"web-{number}")[0]["address"] for number in range(300))

@@ -132,7 +132,7 @@ def test_partial_statuses(site: Stage) -> None:
 
 
 def test_a_push_as_a_task(site: Stage) -> None:
-    """Checks are judged and published; a broken one is refused for good, with file and line.
+    """A push as a task is judged and published; a broken one is refused for good, with file and line.
 
     It passes through rings as a push does where no other are named, and who submitted it is in the audit (F37).
     """
@@ -176,7 +176,7 @@ def test_a_file_of_mine_runs_once(site: Stage) -> None:
 
 
 def test_a_file_of_mine_runs_when_they_come_back(site: Stage) -> None:
-    """Signed for the whole wait; a retry is another order with the same file; a wait of days is refused."""
+    """A file is signed for the whole wait; a retry is another order with the same file; a wait of days is refused."""
     known(site, site.h1, "lib-1")
     source = ["run", "--source", written(site), "--on", "lib-*", "--timeout", "10", "--wait-for-offline"]
     assert "is signed for a day at most" in helen(site.h1, *source, "2d").stderr
@@ -194,7 +194,7 @@ def test_a_file_of_mine_runs_when_they_come_back(site: Stage) -> None:
 
 
 def test_a_question_survives_restarts(stage: Stage) -> None:
-    """With a broker elsewhere: killed while it waits, Helen goes on; who had answered is not asked again."""
+    """A killed Helen goes on with a broker elsewhere, and agents that had answered are not asked again."""
     run_file, _ = stage.zerotask()
     wait_until(run_file.exists, "broker")
     options = ["--zerotask", json.loads(run_file.read_text())["listen"], "--scale0-identity", "h1"]
@@ -222,7 +222,7 @@ def test_a_question_survives_restarts(stage: Stage) -> None:
 
 
 def test_an_open_question_keeps_nobody_from_stopping(stage: Stage) -> None:
-    """With the broker in its process: SIGTERM ends Helen within 5 s, and the question goes on when it is back."""
+    """SIGTERM ends a Helen with the broker in its process within 5 s, and the question goes on when it is back."""
     options = ["--embed-zerotask", "--scale0-identity", "h1"]
     first = stage.helen("h1", *options).up()
     known(stage, first, "web-1")

@@ -1,4 +1,4 @@
-"""Many Helens that are one: what is shared, and what each of them, and each broker, may suffer.
+"""Tests many Helens that are one: what is shared, and what each of them, and each broker, may suffer.
 
 Three brokers, three Helens, sixty agents, and clients that never stop asking, while each process is killed, stopped and
 restarted in turn: every request ends, once, by an answer or by a code; agents of a Helen who is dead, or does not move,
@@ -68,7 +68,7 @@ def ready(running: Running) -> str:
 
 
 def test_fresh_helens_agree_on_keys(fleet: Fleet) -> None:
-    """Each made keys of its own; those of one are everybody's now, so that agents may move."""
+    """Each Helen made keys of its own, and those of one are everybody's now, so that agents may move."""
     keys = [each.client.get("/api/v1/keys") for each in fleet.helens]
     assert keys[0] == keys[1] == keys[2]
     assert ([key["here"] for key in keys[0]["keys"]], keys[0]["waiting"]) == ([True], False)
@@ -140,7 +140,7 @@ def test_a_revoked_agent_is_cut_at_every_helen(fleet: Fleet) -> None:
 
 
 def test_drained(fleet: Fleet) -> None:
-    """`helen drain` empties a Helen, with every result; it is not ready before that is undone, and misses nobody."""
+    """A drained Helen has given its results away, is not ready before that is undone, and misses no agent."""
     first, since = fleet.helens[0], time.time()
     fleet.fill(0)
     members = fleet.members(0)
@@ -197,7 +197,7 @@ def sick_agent(fleet: Fleet, name: str) -> Iterator[None]:
 
 
 def test_an_acknowledgement_goes_with_its_agent(fleet: Fleet) -> None:
-    """To whichever Helen the agent goes; nobody is told there of what somebody has taken over, and it ends for all."""
+    """An acknowledgement counts at the Helen to which its agent goes, nobody is told there, and it ends for all."""
     first, name = fleet.helens[2], "sick-1"
     with sick_agent(fleet, name):
         wait_until(lambda: ack(fleet, 2, name, "kim"), "problem", PATIENCE)
@@ -271,7 +271,7 @@ def test_each_is_killed_stopped_and_restarted_in_turn(fleet: Fleet) -> None:
 
 
 def stop_her_and_try_a_broker(fleet: Fleet, number: int) -> float:
-    """While a Helen stands still, a broker goes through everything."""
+    """Stop a Helen, and try a broker meanwhile."""
     members, since, began = fleet.members(number), time.time(), time.monotonic()
     fleet.moved[signal.SIGSTOP] += len(members)
     others = [other for other in range(3) if other != number]

@@ -1,4 +1,4 @@
-"""`helen status` and /metrics say how Helen's connections to Scale0 and ZeroTask are, in real processes."""
+"""Tests that `helen status` and /metrics tell how connections to Scale0 and ZeroTask are, in real processes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def named(helen: Running, word: str) -> list[str]:
 
 
 def test_a_second_helen_of_one_name_says_so(stage: Stage) -> None:
-    """At the broker of Scale0 and at that of ZeroTask; the first one has no trouble (F34)."""
+    """A second Helen of a name is told by the brokers of Scale0 and ZeroTask; the first one has no trouble (F34)."""
     broker, (run_file, _) = stage.broker(**QUICK).up(), stage.zerotask()
     tasks = json.loads(wait_until(lambda: run_file.exists() and run_file.read_text(), "run.json"))["listen"]
     options = ["--scale0", broker.run["backend"], "--scale0-identity", "same", "--zerotask", tasks]

@@ -77,7 +77,7 @@ WORDS: dict[str, tuple[str, Any, list[str]]] = {
 
 @pytest.mark.parametrize(("method", "params", "words"), WORDS.values(), ids=WORDS)
 def test_what_becomes_of_a_task(ask: Ask, tmp_path: Path, method: str, params: Any, words: list[str]) -> None:
-    """No value is an option, and which history it is is nothing that a task says."""
+    """A value becomes no option, and a task does not say which history it is."""
     told: list[Any] = []
     said = ask(method, params, lambda status, detail: told.append(detail["said"]))
     assert said == ([words, str(tmp_path)] if method == "report" else {"said": ["starting Spark", "done"]})
@@ -118,7 +118,7 @@ def test_what_can_never_be_done(ask: Ask, method: str, params: Any, said: str) -
 
 
 def test_what_may_go_better_the_next_time(ask: Ask) -> None:
-    """The lake is another's at the moment, say: tried again, with what was said."""
+    """A failure that may pass is tried again with what was said, such as a lake that another one has at the moment."""
     with pytest.raises(TaskFailed) as failure:
         ask("report", {"report": "cost", "top": 13})
     assert (failure.value.code, failure.value.retry) == (errors.FUNCTION_RAISED, True)

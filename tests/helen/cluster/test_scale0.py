@@ -67,7 +67,7 @@ def test_what_is_refused_has_a_code(network: Stage, service: str, body: Any, opt
 
 
 def test_a_cancelled_request_is_abandoned(network: Stage) -> None:
-    """The agent is told to give up."""
+    """A cancelled request makes its agent give up."""
     about, before = network.desk.ask("equus.web-1", b"silence"), len(network.web1.cancelled)
     wait_until(lambda: network.web1.asked[-1:] == [("silence", b"{}")], "question")
     network.desk.say(b"CANCEL", {"id": about})
@@ -90,7 +90,7 @@ def test_agents_learn_of_other_helens(network: Stage) -> None:
 
 
 def test_an_agent_that_goes_while_it_is_asked(network: Stage) -> None:
-    """502, and it is known to be gone."""
+    """A request to an agent that goes ends with 502, and the agent is known to be gone."""
     network.agent(network.h1, "db-1")
     network.desk.wait_for("equus.db-1")
     assert network.desk.final(network.desk.ask("equus.db-1", b"hangup"))[:2] == (502, "worker_lost")

@@ -44,7 +44,7 @@ def test_every_outcome_has_a_code(target: Target, reply: Reply) -> None:
     ],
 )
 def test_a_question(body: list[bytes], question: tuple[str, bytes]) -> None:
-    """Arguments may be absent; they are passed on unread."""
+    """A question may lack arguments; they are passed on unread."""
     assert read_question(body) == question
 
 

@@ -56,7 +56,7 @@ class Helen:
         run(self.timeline.change("helen_start", self.now, None, None, {}))
 
     def begin(self) -> None:
-        """The part as after a start; the timeline is kept."""
+        """Begin the part as after a start; the timeline is kept."""
         if not hasattr(self, "timeline"):
             self.timeline = Timeline()
         self.part = AcksPart(self.name, lambda: self.timeline, self, self.write, lambda: self.now, self.tell)
@@ -173,7 +173,7 @@ def move(agent: str, one: Helen, other: Helen) -> None:
 
 
 def test_what_was_acknowledged_is_told_nobody_at_the_other_helen(network: Network, two: tuple[Helen, Helen]) -> None:
-    """The first result there is the problem that one of the people has taken over."""
+    """Nobody is told of the first result there, which is the problem that one of the people has taken over."""
     one, other = two
     one.acks("web-1", comment="on my way")
     assert known(network) == {
@@ -205,7 +205,9 @@ def test_without_an_acknowledgement_it_is_told_there(network: Network, two: tupl
 def test_it_counts_for_the_status_that_it_was_given_for(
     network: Network, two: tuple[Helen, Helen], sticky: bool, status: int, told: list[str]
 ) -> None:
-    """As at the Helen where it was made: another problem is told, unless it is sticky; recovery ends both."""
+    """An acknowledgement counts for its own status, unless it is sticky; another problem is told, and recovery ends
+    both.
+    """
     one, other = two
     one.acks("web-1", sticky=sticky)
     move("web-1", one, other)
@@ -215,7 +217,7 @@ def test_it_counts_for_the_status_that_it_was_given_for(
 
 
 def test_it_comes_after_the_first_result(network: Network, two: tuple[Helen, Helen]) -> None:
-    """The document was slow: the problem is told, and then it is acknowledged there too."""
+    """The problem is told before the slow document comes, and then it is acknowledged there too."""
     one, other = two
     one.acks("web-1")
     one.goes("web-1")
@@ -242,7 +244,7 @@ def test_it_comes_when_it_is_another_problem_already(network: Network, two: tupl
 
 
 def test_its_time_is_over_meanwhile(network: Network, two: tuple[Helen, Helen]) -> None:
-    """One with an end is carried over no later."""
+    """An acknowledgement whose end has come is not carried over."""
     one, other = two
     one.acks("web-1", until=network.now + 100)
     other.hear()
@@ -365,7 +367,7 @@ def test_one_of_a_check_that_no_agent_has(network: Network, two: tuple[Helen, He
 def test_a_helen_that_was_away_while_one_was_set_and_cleared(
     network: Network, two: tuple[Helen, Helen], is_down: bool
 ) -> None:
-    """Down or cut off: it learns of both at once, and the agent that comes back to it is told of."""
+    """A Helen that was down or cut off learns of both at once, and the agent that comes back to it is told of."""
     one, other = two
     one.acks("web-1", "ann")
     other.hear()
@@ -493,7 +495,7 @@ def test_old_ones_are_left_out() -> None:
 
 
 def test_no_more_than_a_document_holds() -> None:
-    """The oldest are left out."""
+    """The oldest acknowledgements are left out."""
     said = {f"a/{number}": {"at": number, "ack": None} for number in range(MOST)}
     merged = bounded(newest(said, {"a/5": {"at": MOST + 5, "ack": None}, "b/1": {"at": MOST + 1, "ack": None}}))
     assert len(merged) == MOST
@@ -563,7 +565,7 @@ def test_what_the_network_forgot_is_not_brought_back(network: Network, two: tupl
 
 @pytest.mark.parametrize("seed", range(25))
 def test_whatever_happens_all_come_to_agree(seed: int) -> None:
-    """Three Helens, cut off now and then; in the end the document, and the Helen with the agent, say the same."""
+    """Three Helens that are cut off now and then agree in the end, the document and the Helen with the agent."""
     random_ = random.Random(seed)
     network = Network()
     helens = [Helen(network, name, ahead) for name, ahead in (("h1", 0.0), ("h2", -240.0), ("h3", 180.0))]

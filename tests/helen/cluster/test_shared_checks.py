@@ -155,7 +155,7 @@ def test_a_set_that_nobody_can_verify_is_replaced_after_a_while() -> None:
 
 
 def test_a_push_replaces_it_at_once() -> None:
-    """Unless the keys of the network aren't ours yet: then it may be us who can't verify."""
+    """A push replaces the set, unless the keys of the network aren't ours yet: then it may be us who can't verify."""
     theirs = said(envelope(OLD, 9, a=b"a"), "h2")
     helen = Helen(Library(envelope(NEW, 1)))
     assert helen.adopt(theirs) == "refused"

@@ -1,4 +1,4 @@
-"""notifications.toml of all Helens: the newest counts, brokers can't read it, and nothing is lost."""
+"""Tests notifications.toml of all Helens: the newest counts, brokers can't read it, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -107,7 +107,9 @@ def test_a_change_at_one_is_a_change_at_the_other(helens: list[Helen]) -> None:
 
 
 def test_brokers_cannot_read_it(helens: list[Helen]) -> None:
-    """A URL in it may be a secret. The same text is not sealed alike twice, and not published twice all the same."""
+    """The same text is not sealed alike twice, as a URL in it may be a secret, and not published twice all the same.
+    The same text is not sealed alike twice, and not published twice all the same.
+    """
     one = helens[0].start(HOOK.format(1))
     value, again = one.wanted(None), one.wanted(None)
     assert "s3cret" not in str(value) and "hook" not in value["text"]

@@ -428,7 +428,7 @@ def part_of(ring: Ring, has_agents: bool = False) -> SigningKeysPart:
 
 
 def test_a_fresh_helen_takes_the_keys_of_the_network() -> None:
-    """Private ones included, which only a Helen can read; then there is nothing to say."""
+    """A new Helen takes all keys, also the private ones, which only a Helen can read, and has nothing to say then."""
     old, new = Ring(b"a"), Ring(b"b")
     said = part_of(old, has_agents=True).wanted("keys", None)
     assert said["pinned"] and old.held_private[0].private_bytes_raw().hex() not in str(said)
@@ -480,7 +480,7 @@ def test_assignments_are_taken_and_told() -> None:
 
 
 def test_who_lives() -> None:
-    """One that was never seen is not told to agents; one that was lives until it is missed ten times, or is drained."""
+    """An unseen Helen is not told to agents; a seen one is until it is missed ten times, or is drained."""
     there: dict[str, bool | None] = {"helen.h2": False}
     told: list[set[str]] = []
     part = HelensPart(
@@ -515,7 +515,7 @@ def test_who_lives() -> None:
 
 
 class Number:
-    """A part whose newest value counts; `broken` keeps it from being adopted."""
+    """Is a part whose newest value counts; `broken` keeps it from being adopted."""
 
     names = ("number",)
 
@@ -602,7 +602,7 @@ def test_two_who_publish_in_one_millisecond_agree(clock: Clock, tmp_path: Path) 
 def test_what_is_only_in_memory_is_adopted_anew(
     clock: Clock, tmp_path: Path, in_memory: bool, known: int | None
 ) -> None:
-    """A restarted Helen knew no others until one of them wrote its entry anew, within a day."""
+    """A restarted Helen adopts an unchanged document anew, or it would know no others for a day."""
     (old, a), (new, b) = make(clock, tmp_path / "a", in_memory), make(clock, tmp_path / "b", in_memory)
     a.value = 1
     old.sharer.listen("DOCUMENTS", DocumentsTold({}), [])
@@ -646,7 +646,7 @@ def test_what_cannot_be_adopted_is_told_and_tried_again(clock: Clock, tmp_path: 
 
 
 def test_words_of_others_are_not_believed(clock: Clock, tmp_path: Path) -> None:
-    """A program at a broker has no key of the network."""
+    """A document of a program at a broker is not believed, since it has no key of the network."""
     commons, part = make(clock, tmp_path)
     lie = Publication("", scope_of("number"), 5, "JSON", b'{"number":9}').signed(Ed25519PrivateKey.generate())
     commons.sharer.listen("PUBLISH", Publish("number", 5, "JSON", lie.signature.hex()), [lie.document])

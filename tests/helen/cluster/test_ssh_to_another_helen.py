@@ -18,7 +18,7 @@ PATIENCE = 90.0
 
 
 class Two:
-    """h1 and h2 share a key; web-1 is connected to h2, and h1 has never seen it."""
+    """Runs h1 and h2 with one key; web-1 is connected to h2, and h1 has never seen it."""
 
     def __init__(self, stage: Stage) -> None:
         self.stage, key = stage, network_key(stage.folder)
@@ -67,7 +67,7 @@ def test_a_login_by_way_of_another_helen(stage: Stage, tmp_path: Path) -> None:
 
 
 def audit(helen: Running) -> list[dict[str, Any]]:
-    """The entries of tunnels, the newest first, once both are there."""
+    """Return the entries of tunnels, the newest first, once both are there."""
 
     def entries() -> list[dict[str, Any]]:
         rows = ask(helen, "GET", "/api/v1/audit?limit=100").json["audit"]

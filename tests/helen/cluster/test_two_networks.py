@@ -1,4 +1,6 @@
-"""Two networks of one key become one: whose keys count was decided at one of them, whose checks at the other."""
+"""Tests two networks of one key that become one: whose keys count was decided at one of them, whose checks at the
+other.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ def signers(helen: Running) -> list[str]:
 
 
 class Apart:
-    """Keys are newer at h1, checks at h2; the brokers don't know each other yet."""
+    """Runs two networks: keys are newer at h1, checks at h2; the brokers don't know each other yet."""
 
     def __init__(self, stage: Stage) -> None:
         self.stage, self.key = stage, network_key(stage.folder)

@@ -1,4 +1,4 @@
-"""Answers of agents that lie: each is bounded, and names nothing but checks of that agent itself."""
+"""Tests answers of agents that lie: each is bounded, and names nothing but checks of that agent itself."""
 
 import json
 from typing import Any
@@ -66,14 +66,14 @@ WRONG = [
 
 @pytest.mark.parametrize("document", WRONG)
 def test_wrong_types_and_characters(document: dict[str, Any]) -> None:
-    """None of it is a finding; each is counted."""
+    """A wrong type or character makes no finding, and each is counted."""
     found = answers.read(answer(**document))
     assert found.count == 0
     assert found.left_out == sum(len(listed) if isinstance(listed, list) else 1 for listed in document.values())
 
 
 def test_too_many() -> None:
-    """The rest is counted, and of the findings as many become proposals as a person would read."""
+    """Findings beyond the limit are counted, and no more become proposals than a person would read."""
     found = answers.read(answer(listeners=[{"port": port, "address": "::"} for port in range(1, 1001)]))
     assert (len(found.listeners), found.left_out) == (MOST_OF_KIND, 1000 - MOST_OF_KIND)
     proposals, more = propose(found, Schedule("web-1", [], TABLES), TABLES)
@@ -96,7 +96,7 @@ def applied(text: str, agent: str = "web-1", before: str = OTHERS) -> tuple[str,
 
 
 def test_other_agents_keep_what_they_run() -> None:
-    """Names of agents in an answer are nothing; ids that are taken stay with their checks."""
+    """An agent's name in an answer is nothing; an id that is taken stays with its check."""
     lies = answer(
         agent="db-1", agents=["*"], on=["*"], check="load", id="load",
         listeners=[{"port": 80, "address": "::", "agents": ["db-1"], "id": "load", "check": "load", "host": "db-1"}],
@@ -133,7 +133,9 @@ KINDS = ["listeners", "mounts", "services", "processes", "facilities", "notes"]
 @settings(max_examples=150, deadline=None)
 @given(st.dictionaries(st.sampled_from(KINDS), PLAIN | st.lists(PLAIN, max_size=6), max_size=6))
 def test_whatever_it_says(document: dict[str, Any]) -> None:
-    """The file stays good and the other agent's schedule as it is; a second run proposes nothing."""
+    """The file stays good and the other agent's schedule as it is, whatever an answer has; a second run proposes
+    nothing.
+    """
     after, _ = applied(answer(**document))
     assignments = read_assignments(after)
     assert schedule(assignments, TABLES, "db-1", {}) == schedule(read_assignments(OTHERS), TABLES, "db-1", {})

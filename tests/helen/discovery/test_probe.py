@@ -25,13 +25,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_recorded_hosts(folder: Path) -> None:
-    """A bare host, one with servers, and names with any character; nothing else is called."""
+    """The recorded hosts are a bare one, one with servers, and one with names of any character; nothing
+    else is called.
+    """
     tested = CliRunner().invoke(run_tests, ["discover", "--checks", str(folder)])
     assert (tested.exit_code, tested.output) == (0, "3 of 3 tests of 1 check pass\n")
 
 
 def test_it_is_a_good_check(folder: Path) -> None:
-    """The linter finds nothing, so it needs what it calls and calls what it needs."""
+    """The linter finds no fault in the probe, so it needs what it calls and calls what it needs."""
     linted = CliRunner().invoke(lint, ["--no-tests", str(folder / "discover.lua")])
     assert (linted.exit_code, linted.stdout, linted.stderr) == (0, "", "1 file, 0 errors, 0 warnings\n")
 

@@ -113,7 +113,7 @@ def test_mounts(text: str, expected: list[tuple[str, dict[str, Any]]]) -> None:
 
 
 def test_services() -> None:
-    """Services of the system itself are no findings; one that is named, with or without its kind, is watched."""
+    """Services of the system itself are no findings; a named one is watched, with or without its kind."""
     names = ("dbus.service", "getty@tty1.service", "nginx.service", "pg@16-main.service", "systemd-logind.service")
     text = '[[assign]]\ncheck = "systemd_unit"\nid = "web"\nargs = { unit = "nginx" }\n'
     expected = ("systemd_unit", "unit-pg@16-main", {"unit": "pg@16-main.service"})
@@ -143,7 +143,7 @@ def test_the_sentence_names_the_program() -> None:
 
 
 def test_facilities() -> None:
-    """A check for each part of the host, if one is published; a check of one unit is none of all units."""
+    """Each part of the host has its check, if one is published; a check of one unit is none of all units."""
     found = proposed(Findings(facilities=("raid", "units", "nginx_status")))
     assert found == [("raid", "raid", {}), ("systemd_unit", "systemd_unit", {}), ("nginx", "nginx", {})]
     text = '[[assign]]\ncheck = "raid"\n[[assign]]\ncheck = "systemd_unit"\nargs = { unit = "a.service" }\n'
@@ -207,7 +207,7 @@ def test_nothing_to_write() -> None:
 
 @pytest.mark.parametrize(("agent", "can_be"), [("web-1", True), ("web-*", False), ("a?", False), ("[ab]", False)])
 def test_names_that_are_patterns(agent: str, can_be: bool) -> None:
-    """An entry for such an agent would be one for others."""
+    """An agent's name that is a pattern gets no entry, which would be one for others."""
     assert can_be_named(agent) is can_be
 
 

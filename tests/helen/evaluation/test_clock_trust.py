@@ -1,4 +1,4 @@
-"""The machine's clock is in doubt after a start: agents' results confirm it, or hold what would expire."""
+"""Tests a clock that is in doubt after a start: agents' results confirm it, or hold what would expire."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NOW = 1_800_000_000.0
 
 
 class Fleet:
-    """Agents that send a result each half minute; each is `ahead` by its seconds."""
+    """Plays agents that send a result each half minute; each is `ahead` by its seconds."""
 
     def __init__(self, ahead: list[float], doubt: float = 9_000.0, may_confirm: bool = True) -> None:
         self.ahead = ahead
@@ -25,7 +25,7 @@ class Fleet:
         self.trust = ClockTrust(self.clock, lambda: self.newest)
 
     def half_minute(self, late: float = 0.0) -> None:
-        """Results come that waited for `late` seconds."""
+        """Let half a minute pass: results come that waited for `late` seconds."""
         for _ in range(30):
             self.wall, self.steady = self.wall + 1.0, self.steady + 1.0
             self.clock.look()
@@ -74,7 +74,7 @@ def test_most_agents_are_behind_for_hours() -> None:
 
 
 def test_spools_that_drain_say_nothing() -> None:
-    """After a long stop all agents send what waited: each result is closer to now than the one before."""
+    """Spools that drain after a long stop confirm nothing, as each result is closer to now than the one before."""
     fleet = Fleet([0.0] * 4)
     for late in (9_000.0, 6_000.0, 3_000.0, 100.0):
         fleet.half_minute(late)

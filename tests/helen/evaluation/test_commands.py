@@ -1,4 +1,4 @@
-"""A command is answered when it is durable and evaluated, or by a sentence if the disk is late."""
+"""Tests that a command is answered when it is durable and evaluated, or by a sentence if the disk is late."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Stage:
 
 
 def test_durable_and_evaluated() -> None:
-    """Two that are equal are told apart; neither is answered before it is on disk and in the states."""
+    """Two equal commands are told apart; neither is answered before it is on disk and in the states."""
     stage = Stage()
     first, second = stage.write(), stage.write()
     stage.commands.durable([StoredChange(7, stage.paper.written[1])])
@@ -57,7 +57,7 @@ def test_durable_and_evaluated() -> None:
 
 
 def test_many_are_written_in_turns_and_answered_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The reactor has a turn between slices; nobody is told before the last one is durable and evaluated."""
+    """The reactor has a turn between slices; nobody is told before the last change is durable and evaluated."""
     stage, told = Stage(), list[Any]()
     turns = Cooperator(lambda: lambda: True, lambda call: stage.clock.callLater(1.0, call))  # one step a turn
     monkeypatch.setattr(commands, "cooperate", turns.cooperate)

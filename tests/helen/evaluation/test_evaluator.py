@@ -1,4 +1,4 @@
-"""The keeper of states over a journal that is a list, and over a real one: nothing lost, nothing said twice."""
+"""Tests the keeper of states over a journal that is a list, and over a real one: nothing lost, nothing said twice."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_results_become_states_and_events_become_records(scene: Scene) -> None:
 
 
 def test_a_question_steps_nothing(scene: Scene) -> None:
-    """Somebody looked; nothing was scheduled."""
+    """A question schedules nothing, as somebody only looked."""
     scene.begin()
     scene.paper.result(BAD, 1, Origin.ASKED)
     scene.paper.deliver(scene.evaluator)
@@ -139,7 +139,7 @@ def test_a_damaged_copy_costs_no_message_twice(scene: Scene) -> None:
 
 
 def test_a_copy_is_not_made_before_its_records_are_durable(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else a crash in between would lose a message for good."""
+    """A copy waits until its records are durable, or a crash in between would lose a message for good."""
     saved: list[int] = []
 
     def save(folder: Path, at: int, timeline: Any) -> None:
@@ -198,7 +198,7 @@ def test_steps_of_the_clock_are_written_until_the_end(scene: Scene) -> None:
 
 @pytest.mark.parametrize("header", ["[]", "null", '{"format": 2, "at": 1}', '{"at": 1}', "1"])
 def test_states_of_another_version(tmp_path: Path, header: str) -> None:
-    """The sentence says so, and that nothing is lost."""
+    """The sentence about states of another version says so, and that nothing is lost."""
     (tmp_path / state_snapshot.NAME).write_bytes(gzip.compress(header.encode()))
     with pytest.raises(state_snapshot.StatesUnreadable, match="is of another version; states are made again"):
         state_snapshot.load(tmp_path)

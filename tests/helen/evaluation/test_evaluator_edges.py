@@ -102,7 +102,9 @@ EVENT = CheckEvent("a", "c", Decision(1, WALL, "hold", "problem", 2, "so"))
 def test_a_record_that_takes_longer_than_a_turn_is_gone_on_with(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: CheckEvent | None, steps: list[tuple[int, int]]
 ) -> None:
-    """In its middle, at a pause or behind any event; nobody hears that it was evaluated before its end."""
+    """Such a record is gone on with at a pause or behind any event; nobody hears that it was evaluated
+    before its end.
+    """
     meter = Meter(0.005)
     scene = Scene(tmp_path, steady=meter)
     ended, written, heard = list[int](), list[str](), list[int]()
@@ -164,7 +166,7 @@ def test_callers_hear_in_the_order_of_records(scene: Scene) -> None:
 
 
 def test_each_observer_hears_of_its_kind(scene: Scene) -> None:
-    """Events, acknowledgements and windows; nobody hears of the others."""
+    """Each observer hears of its events, acknowledgements or windows, and not of the others."""
     heard: list[str] = []
     scene.evaluator.observers.append(lambda stored: heard.append(f"event {stored.change.kind}"))
     scene.evaluator.ack_observers.append(lambda stored: heard.append(f"ack {stored.at}"))
@@ -372,7 +374,7 @@ def entries(*names: str) -> list[ScheduleEntry]:
 
 
 def test_rules_are_written_when_they_change(scene: Scene) -> None:
-    """The first time that an agent comes, and then for each difference; `rule_of` is what was written last."""
+    """Rules are written when an agent first comes, and then for each difference; `rule_of` is what was written last."""
     evaluator, agent = scene.evaluator, Agent("a", link=object())  # type: ignore[arg-type]
     assert (evaluator.has_rules("a"), evaluator.rule_of("a", "c")) == (False, None)
     for names, count in ((("c",), 1), (("c",), 1), (("c", "d"), 2), ((), 3), ((), 3)):
@@ -413,7 +415,7 @@ def test_an_agent_that_never_came_has_no_rules_but_passive_ones(tmp_path: Path) 
     ({"p": Rule(passive=True), "c": Rule()}, False),
 ])  # fmt: skip
 def test_rules_of_passive_checks_alone(checks: dict[str, Rule], is_passive: bool) -> None:
-    """No check at all is none of those."""
+    """An agent without any check has no passive rules."""
     assert _is_passive(AgentRules({}, checks)) is is_passive
 
 

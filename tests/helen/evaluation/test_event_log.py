@@ -36,7 +36,7 @@ EPOCH = "0a1b2c3d"
 
 
 class Reader:
-    """A request, and what its client has got; `room` bytes are taken, then it reads no more."""
+    """Is a request, and what its client has got; `room` bytes are taken, then it reads no more."""
 
     def __init__(self, room: int = 10**9) -> None:
         self.got = b""
@@ -80,7 +80,7 @@ FRAME = re.compile(rb"(?:id: (?P<id>\S+)\n)?(?:event: (?P<kind>\S+)\n)?(?:data: 
 
 
 def frames(raw: bytes) -> Iterator[tuple[str | None, str | None, Any]]:
-    """Whole frames, as a browser takes them: comments are nothing, and what has no end yet is not there."""
+    """Yield whole frames, as a browser takes them: comments are nothing, and an unended frame is left out."""
     for text in raw.split(b"\n\n")[:-1]:
         lines = [line for line in text.split(b"\n") if not line.startswith((b":", b"retry:"))]
         match = FRAME.fullmatch(b"".join(line + b"\n" for line in lines))
@@ -156,7 +156,7 @@ def follow(site: Site, since: str | None = None, wanted: EventFilter | None = No
 
 @pytest.mark.parametrize("seed", range(4))
 def test_cut_at_random(site: Site, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However often a reader is cut, wherever in a frame, and whoever restarts meanwhile: no gap and no double."""
+    """A reader that is cut anywhere, again and again, and over restarts, misses nothing and gets nothing twice."""
     chance = random.Random(seed)
     monkeypatch.setattr(event_log, "MOST_LINES", 10)
     monkeypatch.setattr(event_log, "SLACK", 3)
@@ -225,7 +225,9 @@ def test_a_frame(site: Site) -> None:
 
 
 def test_a_packed_stream_says_the_same(site: Site) -> None:
-    """Letter for letter, and each frame as soon as it is sent; its end is the end of what is packed."""
+    """A packed stream is the same letter for letter, and each frame as soon as it is sent; its end is that of the
+    packing.
+    """
     plain, packed = follow(site), Reader()
     site.streams.open(packed, EventFilter(), None, OWNER, packing=Packing())
     reading, text = zlib.decompressobj(16 + zlib.MAX_WBITS), b""
@@ -240,7 +242,7 @@ def test_a_packed_stream_says_the_same(site: Site) -> None:
 
 
 def test_streams_are_woken_as_a_turn_has_time(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each may want other rows: a turn wakes as many as it has time for, and none is left out or woken twice."""
+    """A turn wakes as many streams as it has time for, and none is left out or woken twice."""
     readers, woken = [follow(site) for _ in range(5)], list[int]()
     before = [len(reader.got) for reader in readers]
 
@@ -345,7 +347,7 @@ def test_the_window_is_exceeded(site: Site, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_what_is_not_sealed_yet_is_waited_for(tmp_path: Path) -> None:
-    """Memory has let it go, and no segment has it: not yet, rather than nothing."""
+    """A record that memory has let go and no segment has yet is waited for, rather than left out."""
     log = EventLog(EPOCH, tmp_path, lambda: 5, newest=9)
     assert log.older(0) is None
 
@@ -370,7 +372,7 @@ def test_a_reader_that_reads_nothing(site: Site) -> None:
 
 
 def test_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By lines and by bytes; the floor says what is there no more."""
+    """Memory is bounded by lines and by bytes; the floor says what is there no more."""
     monkeypatch.setattr(event_log, "MOST_LINES", 100)
     monkeypatch.setattr(event_log, "SLACK", 10)
     monkeypatch.setattr(event_log, "MOST_BYTES", 100_000)
@@ -388,7 +390,7 @@ def test_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_all_that_memory_has_above_a_place(tmp_path: Path) -> None:
-    """The place itself is not among it."""
+    """All lines above a place are found, without that of the place itself."""
     log = EventLog(EPOCH, tmp_path, lambda: 0, newest=0)
     log.take(Batch(records=tuple(StoredChange(at, Change("link", 1.0, "a", None, b"{}")) for at in (3, 5, 9))))
     kept = {floor: [line.at for line in log.kept_above(floor)] for floor in (0, 2, 3, 4, 5, 8, 9)}

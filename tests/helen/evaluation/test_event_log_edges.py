@@ -97,7 +97,7 @@ def test_who_follows_an_agent_hears_of_its_results(tmp_path: Path) -> None:
 
 
 def test_what_is_recalled_at_a_start(tmp_path: Path) -> None:
-    """From its first record on memory has all; nothing is recalled, nothing changes."""
+    """Memory has all from its first record on; nothing is recalled, nothing changes."""
     log = EventLog(EPOCH, tmp_path, lambda: 0, newest=9)
     heard: list[int] = []
     log.listeners.append(lambda: heard.append(1))
@@ -133,7 +133,7 @@ def test_lines_above_the_limit_are_dropped_seldom(tmp_path: Path, monkeypatch: p
 
 
 def test_bytes_above_the_limit_are_dropped_to_three_quarters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Exactly the limit is still kept."""
+    """Bytes above the limit are dropped to three quarters; exactly the limit is still kept."""
     log = EventLog(EPOCH, tmp_path, lambda: 0, newest=0)
     log.take(batch(stored(1)))
     size = log._bytes
@@ -261,7 +261,7 @@ def test_what_is_missing(history: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_an_empty_history(tmp_path: Path) -> None:
-    """Nothing is older, and nothing is missing."""
+    """An empty history has nothing older, and nothing is missing."""
     assert read(EventLog(EPOCH, tmp_path, lambda: 0, newest=0), 0) == ([], 0)
 
 
@@ -288,7 +288,7 @@ def test_bounds_that_nobody_knows(tmp_path: Path, kind: str) -> None:
 
 
 def test_bounds_of_a_group_without_statistics(tmp_path: Path) -> None:
-    """One such group is enough for the whole file to be unknown."""
+    """One group without statistics makes the bounds of the whole file unknown."""
     path = tmp_path / "mixed.parquet"
     table = pa.table({"at": pa.array([1, None], pa.int64())})
     parquet.write_table(table, path, row_group_size=1)
@@ -324,7 +324,7 @@ def test_a_segment_behind_the_first_that_is_known_is_not_read(history: Path) -> 
 
 
 def test_records_of_segments(history: Path) -> None:
-    """With their names and times; a series that nobody knows has no name, nor has a record without one."""
+    """Records have their names and times; a series that nobody knows has no name, nor has a record without one."""
     found = {each.at: each for each in changes_since(history, 0)}
     assert found[3] == HistoryRecord(3, DAY + 3, "link", "db-1", "disk", document='{"agent": "web-1", "number": 3}')
     assert (found[2].agent, found[2].check_id, found[2].result, found[2].origin, found[2].metrics) == (
@@ -340,7 +340,7 @@ def test_records_of_segments(history: Path) -> None:
     (0.0, None, 0.0), (-1.0, None, None), (1e12, None, None),
 ])  # fmt: skip
 def test_a_result_as_a_segment_will_have_it(started: float | None, took: float | None, ended: float | None) -> None:
-    """Times to the microsecond; an end follows from the begin, if that is a time at all."""
+    """A result has times to the microsecond; an end follows from the begin, if that is a time at all."""
     blob = json.dumps({"status": "warning", "started": started, "took_ms": took, "summary": "so"}).encode()
     entry = Entry("a", "c", None, "s", 7, Origin.PASSIVE, DAY + 0.12345678, blob)
     found = record_of(StoredResult(3, entry, read_document("c", blob)))

@@ -1,4 +1,6 @@
-"""The file of saved states: everything of a timeline comes back, and a file that can't be used is told from none."""
+"""Tests the file of saved states: everything of a timeline comes back, and a file that can't be used is
+told from none.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +78,7 @@ def test_a_copy_is_not_changed_with_what_it_was_made_of() -> None:
 
 
 def test_an_empty_timeline(tmp_path: Path) -> None:
-    """Without a boot or a step nothing is said of them."""
+    """A timeline without a boot or a step has nothing of them in its file."""
     save(tmp_path, 0, Timeline())
     header = json.loads(gzip.decompress((tmp_path / NAME).read_bytes()))
     assert header["format"] == 1 and not {"boot", "lag", "settles"} & header.keys()
@@ -101,7 +103,7 @@ def test_a_file_of_an_older_version_of_the_format(tmp_path: Path) -> None:
 
 
 def packed(content: bytes) -> bytes:
-    """Pack without the time: each worker of a parallel run must name the same tests."""
+    """Pack without the time, since each worker of a parallel run must name the same tests."""
     return gzip.compress(content, mtime=0)
 
 

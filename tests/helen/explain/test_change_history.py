@@ -1,4 +1,4 @@
-"""Every field of a rule has words, so that no later field breaks `helen explain`."""
+"""Tests that every field of a rule has words, so that no later field breaks `helen explain`."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ def rules(agent: str = "a", labels: dict[str, str] | None = None, **checks: dict
 
 
 def test_rules_and_labels_are_told_as_sentences() -> None:
-    """The changed part is told, and nothing where nothing has changed; other checks and agents are none of its own."""
+    """A changed part is told, and nothing if nothing has changed; other checks and agents are left out."""
     stale = {"stale": 150.0}
     assert changed(
         (1, "rule", rules(c=stale)), (2, "rule", rules(c=stale)), (3, "rule", rules("b", c={"attempts": 9})),
@@ -169,7 +169,9 @@ def test_windows_are_told_where_they_cover() -> None:
 
 
 def test_pushes_are_told_where_they_were_tried() -> None:
-    """From the ring to the way back, and those that went to all at once; another check's are left out."""
+    """Pushes are told from their ring to the way back, and those that went to all at once; another check's are left
+    out.
+    """
     scope = {"ring": 1, "agents": ["a"], "without": [], "checks": ["c"], "detail": ""}
     opened = {
         "action": "open",
@@ -209,7 +211,7 @@ def test_the_past_is_told_as_it_was() -> None:
 
 
 def test_nothing_known() -> None:
-    """Each question has an answer all the same."""
+    """Each question has an answer although nothing is known."""
     found = explain(Facts("a", "c", 65.0, None, RULE))
     assert found["state"] is None
     assert texts(found, "why_state")[0].startswith("no change of its state in the day before")
@@ -217,7 +219,7 @@ def test_nothing_known() -> None:
 
 
 def test_the_terminal_gets_no_control_characters(capsys: Any) -> None:
-    """A summary is an agent's text."""
+    """The terminal gets no control characters, as a summary is an agent's text."""
     found = explain(Facts("a", "c", 65.0, None, RULE))
     found["why_state"] = [{"at": 0.0, "text": "\x1b[2J"}]
     show(found)

@@ -90,7 +90,7 @@ def test_results_that_waited_are_no_gap() -> None:
 
 
 def test_lines_are_in_order_of_time() -> None:
-    """In each answer; those without a time keep their places."""
+    """Lines of each answer are in order of time; those without one keep their places."""
     facts = Facts(
         "a", "c", 150.0, None, Rule(), ScheduleEntry("c", "c", 10.0, 0.0, 5.0, {}), results=EARLY[::-1],
         runs=EARLY + LATE, runs_until=600.0,

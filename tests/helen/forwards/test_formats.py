@@ -75,7 +75,7 @@ def test_remote_write_groups_samples() -> None:
 
 
 def test_remote_write_has_states() -> None:
-    """The status of each result, and the judged one at each transition; `prefix` is for metrics alone."""
+    """A result has its status, and a transition the judged one; `prefix` is for metrics alone."""
     body = remote_write.write([measured(1, status=1), changed(2)], {}, BOTH, "helen:")
     names = {labels["__name__"]: samples for labels, samples in read_series(content(body))}
     assert names == {
@@ -96,7 +96,7 @@ def test_names_of_metrics(raw: str, clean: str) -> None:
     ("role", "role"), ("a:b", "a_b"), ("9x", "_9x"), ("__name__", "_name__"), ("", "_"), ("_x", "_x"), ("__", "_"),
 ])  # fmt: skip
 def test_names_of_labels(raw: str, clean: str) -> None:
-    """Two underscores in front are Prometheus' own, so no agent can set such a label."""
+    """A label's name has no two underscores in front, which are Prometheus' own."""
     assert remote_write.label_name(raw) == clean
 
 
@@ -174,7 +174,7 @@ def test_otlp_reads_back_whatever_a_check_says(figures: list[tuple[str, float, s
 
 
 def test_otlp_says_what_was_left_out() -> None:
-    """A 200 may have left out a part; any bytes may come for an answer."""
+    """A 200 may have left out a part, which is counted; any bytes may come for an answer."""
     partial = ExportMetricsPartialSuccess(rejected_data_points=3, error_message="too old")
     answer = ExportMetricsServiceResponse(partial_success=partial).SerializeToString()
     assert otlp.left_out(answer) == (3, "too old")
@@ -270,7 +270,7 @@ def test_influx_tags_are_read_back(value: str) -> None:
 
 
 def test_influx_names_that_are_helens_own() -> None:
-    """A metric, or a check, may have any name: it takes nobody's place, and hides no line."""
+    """A metric, or a check, of any name takes nobody's place, and hides no line."""
     mine = Figure("helen_status", 7.0, "", "gauge", {}), Figure("status", 8.0, "", "gauge", {})
     (line,) = influx_lines(of(*mine))
     assert read_line(line)[2] == {"exported_helen_status": "7.0", "status": "8.0", "helen_status": "0i"}

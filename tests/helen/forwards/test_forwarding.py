@@ -72,7 +72,7 @@ def test_what_is_chosen(stage: Stage, receiver: Receiver) -> None:
 
 
 def test_a_place_that_is_not_in_this_history(stage: Stage, receiver: Receiver) -> None:
-    """The state directory was put back from a copy: it starts anew, with what comes next."""
+    """A forward with such a place starts anew with what comes next, as after a restore from a copy."""
     stage.results(5)
     stage.store.db.execute(
         "INSERT INTO kv VALUES ('forward/lake', ?)",
@@ -88,7 +88,7 @@ def test_a_place_that_is_not_in_this_history(stage: Stage, receiver: Receiver) -
 
 
 def test_a_kill_at_any_request_loses_nothing(stage: Stage, receiver: Receiver) -> None:
-    """Helen is killed again and again, with requests that were and were not answered: at least once, and in order."""
+    """A Helen that is killed with requests under way sends each record at least once, and in order."""
     stage.start(influx(receiver))
     stage.results(300)
     for answered in (1, 2, 3):
@@ -187,7 +187,7 @@ def test_answers_that_are_for_good(stages: Callable[..., Stage], receiver: Recei
 
 
 def test_many_refusals_cost_no_other_agent(stages: Callable[..., Stage], receiver: Receiver) -> None:
-    """Each eighth result is one of an agent that is refused: all of the others arrive, and few requests are needed."""
+    """All results of other agents arrive with few requests, though each eighth result is refused."""
     stage = stages(results_per_segment=320, segment_seconds=60.0)
     receiver.reply = lambda request: (422, {}, b"odd") if b"agent=odd" in request.body else (204, {}, b"")
     stage.start(influx(receiver))
@@ -225,7 +225,9 @@ def test_a_receiver_that_refuses_everything(stages: Callable[..., Stage], receiv
 
 
 def test_a_step_that_is_refused_whole_waits_for_a_later_one(stage: Stage, receiver: Receiver) -> None:
-    """Another result that the receiver takes says that the refusal was about the records; only then they are left."""
+    """A refused step is left only when another result that the receiver takes says that the refusal was about its
+    records.
+    """
     receiver.reply = lambda request: (400, {}, b"odd") if b"agent=odd" in request.body else (204, {}, b"")
     stage.start(influx(receiver))
     stage.results(7, "odd")
@@ -241,7 +243,7 @@ def test_a_step_that_is_refused_whole_waits_for_a_later_one(stage: Stage, receiv
 def test_a_doubt_that_is_broken_off_ends_with_the_next_answer(
     stage: Stage, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # fmt: skip
-    """The newest records can't be read while the receiver refuses all: the step begins anew, and the trouble passes."""
+    """A doubt ends with the next answer, though the newest records can't be read while the receiver refuses all."""
     monkeypatch.setattr("helen.forwards.forwarder.AGAIN_SECONDS", 0.01)
 
     def fails(*_: Any) -> None:
@@ -259,7 +261,7 @@ def test_a_doubt_that_is_broken_off_ends_with_the_next_answer(
 
 
 def test_logs_that_are_refused_hold_up_no_metrics(stage: Stage, receiver: Receiver) -> None:
-    """A request without a record says that the receiver takes logs."""
+    """Metrics go on while logs are refused, as a request without a record says that the receiver takes logs."""
     receiver.reply = lambda request: (
         (400, {}, b"odd") if request.path == "/v1/logs" and b"it is full" in request.body else (200, {}, b"")
     )
@@ -274,7 +276,7 @@ def test_logs_that_are_refused_hold_up_no_metrics(stage: Stage, receiver: Receiv
 
 @pytest.mark.parametrize("kind", ["influx", "otlp", "remote-write"])
 def test_times_that_cannot_be_true(stage: Stage, receiver: Receiver, kind: str) -> None:
-    """Any number may stand in a result: it costs its own time, and no other result anything."""
+    """A time that cannot be true costs its own result that time, and no other result anything."""
     stage.start(f'[forwards.x]\ntype = "{kind}"\nurl = "{receiver.url}"\n')
     for took, began in ((1e306, NOW), (-7.5, 0.0), (1e-320, 0.0), (1e12, 0.0), (3.0, -9e10), (1.0, 9e10)):
         stage.result("web-1", "odd", Origin.SCHEDULED, [{"name": "n", "value": 1}], took_ms=took, started=began)
@@ -312,7 +314,9 @@ def test_a_record_that_cannot_be_written(
 def test_a_history_that_cannot_be_read_is_a_trouble(
     stage: Stage, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # fmt: skip
-    """From the first failure until a step that can be made; its age is told, and nothing is lost."""
+    """A history that cannot be read is told with its age from the first failure until a step can be made; nothing is
+    lost.
+    """
     monkeypatch.setattr("helen.forwards.forwarder.AGAIN_SECONDS", 0.01)
     stage.start(influx(receiver))
     real = SegmentWalk.step
@@ -338,7 +342,7 @@ def test_a_history_that_cannot_be_read_is_a_trouble(
 def test_too_many_open_files_lose_nothing(
     stage: Stage, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # fmt: skip
-    """A segment, and the file of names, can't be opened for once: they are read another time."""
+    """A segment or the file of names that can't be opened for once is read another time."""
     monkeypatch.setattr("helen.forwards.forwarder.AGAIN_SECONDS", 0.01)
     stage.start(influx(receiver))
     failed: set[str] = set()
@@ -510,7 +514,7 @@ def test_graphite_waits_for_its_reader(stage: Stage, lines: LineReceiver) -> Non
 
 
 def test_forwards_come_change_and_go(stage: Stage, receiver: Receiver) -> None:
-    """Another setting goes on from the same place; a forward that was taken out has no place any more."""
+    """A changed forward goes on from the same place; one that was taken out has no place any more."""
     stage.start(influx(receiver))
     stage.results(10)
     stage.until_even("lake")
@@ -549,7 +553,7 @@ def test_a_fault_leaves_what_runs(stage: Stage, receiver: Receiver) -> None:
 
 
 def test_a_forward_is_not_forgotten_for_a_fault(stage: Stage, receiver: Receiver) -> None:
-    """Neither file nor copy can be used: nothing runs, and the place stays."""
+    """Nothing runs and the place stays if neither file nor copy can be used."""
     stage.start(influx(receiver))
     stage.results(5)
     stage.until_even("lake")
@@ -601,7 +605,7 @@ def test_figures(stage: Stage, receiver: Receiver) -> None:
 
 @pytest.mark.parametrize("reply", [None, (503, {}, b"no")])
 def test_what_was_stopped_sends_no_more(stage: Stage, receiver: Receiver, reply: Any) -> None:
-    """With a request under way, or between two tries: the new settings alone are heard of from then on."""
+    """A stopped forward sends no more, with a request under way or between two tries; the new settings alone count."""
     receiver.reply = lambda request: reply
     stage.start(influx(receiver, 'prefix = "old_"\n'))
     stage.results(5)

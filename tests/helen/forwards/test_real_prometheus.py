@@ -1,4 +1,4 @@
-"""A real Prometheus that takes remote-write: each sample arrives at its own time, and an outage loses none."""
+"""Tests a real Prometheus that takes remote-write: each sample arrives at its own time, and an outage loses none."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def settings(prometheus: Prometheus, more: str = "") -> str:
 
 
 def test_each_sample_arrives_at_its_time(stage: Stage, prometheus: Prometheus) -> None:
-    """Names and labels as they are queried; a late result is an older sample of the same series."""
+    """A sample has names and labels as they are queried; a late result is an older sample of the same series."""
     stage.start(settings(prometheus))
     stage.results(120)
     stage.transition()
@@ -126,7 +126,7 @@ def test_it_is_away_for_a_while_and_helen_is_killed(stage: Stage, prometheus: Pr
 
 
 def test_one_bad_sample_costs_no_other(stage: Stage, tmp_path: Path) -> None:
-    """A Prometheus that takes no late samples refuses a whole request for one of them: it alone is set aside."""
+    """One bad sample is set aside alone, though Prometheus refuses a whole request for it."""
     folder = tmp_path / "plain"
     folder.mkdir()
     plain = Prometheus(folder, PLAIN)
@@ -151,7 +151,7 @@ def test_one_bad_sample_costs_no_other(stage: Stage, tmp_path: Path) -> None:
 
 
 def test_a_sample_that_is_older_than_its_window(stage: Stage, prometheus: Prometheus) -> None:
-    """Prometheus 2 answers 500 to it, each time: it is set aside, and stops nothing."""
+    """A sample to which Prometheus 2 answers 500 each time is set aside, and stops nothing."""
     stage.start(settings(prometheus, 'send = ["metrics"]\n'))
     stage.results(10)
     stage.until_even("prom")

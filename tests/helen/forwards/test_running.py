@@ -1,4 +1,6 @@
-"""A real Helen that forwards to a receiver of HTTP: killed twice, and every result of its history arrives."""
+"""Tests a real Helen that forwards to a receiver of HTTP: it is killed twice, and every result of its
+history arrives.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +79,7 @@ def sent(receiver: Receiver) -> list[int]:
 
 
 def whole(receiver: Receiver, folder: Path) -> list[int]:
-    """All times that were sent, once they are those that are stored."""
+    """Return all times that were sent, once they are those that are stored."""
     found = sent(receiver)
     return found if set(found) == stored(folder) else []
 

@@ -128,7 +128,9 @@ def test_a_step_is_bounded_by_metrics(stage: Stage) -> None:
 
 
 def test_a_step_is_bounded_by_bytes(stage: Stage) -> None:
-    """Labels may be long: so many of them are in memory at once, and a result that has more is a step of its own."""
+    """A step has a bounded number of bytes in memory, as labels may be long; a result with more is a
+    step of its own.
+    """
     longs = [9, 300_000, 9, 400_000, 600_000, 1_500_000, 9, 9, 9]
     for size in longs:
         metrics = [{"name": "m", "value": 1, "labels": {"text": "x" * size}}]
@@ -208,7 +210,7 @@ def test_a_segment_that_cannot_be_read(stage: Stage, spoiled: bytes) -> None:
 
 
 def test_a_series_without_a_name(stage: Stage) -> None:
-    """While the file of names is missing the walk waits; what no name is found for is counted, and nothing made up."""
+    """The walk waits while the file of names is missing; what no name is found for is counted, and nothing made up."""
     filled(stage)
     stage.results(30, "new-1")
     path = stage.folder / "history" / "series.parquet"

@@ -162,7 +162,7 @@ def test_an_answer_that_was_lost(stage: Any, now: float) -> None:
 
 
 def test_a_lost_answer_is_not_given_to_the_revoked(stage: Any, now: float) -> None:
-    """Revocation comes first."""
+    """A lost answer is not given to a revoked key, as revocation comes first."""
     token, key = stage.token(), new_key()
     stage.enrol("web-1", token, key)
     stage.wait(stage.authority.revoke("web-1", now))
@@ -236,14 +236,14 @@ def test_a_key_that_is_known(stage: Any) -> None:
 
 @pytest.mark.parametrize("name", ["", "Web", "../x", "a" * 64, "a\n"])
 def test_bad_names(stage: Any, name: str) -> None:
-    """On the wire no different from a bad token; in the audit they are shortened."""
+    """A bad name is on the wire no different from a bad token, and shortened in the audit."""
     with pytest.raises(NotEnrolled, match="no name for an agent"):
         stage.enrol(name, stage.token())
     assert stage.audit()[-1][2] == name[:63]
 
 
 def test_guesses_are_counted(stage: Any, now: float) -> None:
-    """Five wrong tokens in a minute, then an address is not heard, not even with a good one; others are."""
+    """An address with five wrong tokens in a minute is not heard, not even with a good one; others are."""
     wrong = [stage.token()[:-4] + letters for letters in ("AAAA", "BBBB", "CCCC", "DDDD", "EEEE")]
     for token in wrong:
         with pytest.raises(NotEnrolled, match="nobody made this token"):
@@ -383,7 +383,7 @@ for number in range(int(sys.argv[2]), 10_000):
 
 
 def test_a_token_is_used_once_through_kill_9(tmp_path: Path, stages: Callable[..., Any]) -> None:
-    """Whatever was answered is on disk after a kill at any moment, and a used token has exactly one certificate."""
+    """An answered use is on disk after a kill at any moment, and a used token has exactly one certificate."""
     answered: set[str] = set()
     made: set[str] = set()
     chance = random.Random(4166)

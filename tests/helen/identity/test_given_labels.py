@@ -41,7 +41,9 @@ def test_a_token_without_labels_leaves_those_that_the_name_has(stage: Any, now: 
 
 
 def test_labels_stay_through_restart_and_revocation(stages: Callable[..., Any], now: float) -> None:
-    """Another start reads them; a revoked name that gets a token of its own has them still, a forgotten one hasn't."""
+    """Labels are read by another start; a revoked name with a token of its own has them still, a
+    forgotten one hasn't.
+    """
     stage = stages()
     stage.enrol("web-1", stage.token(labels=ROLE))
     stage.enrol("web-2", stage.token(labels=ROLE))
@@ -87,7 +89,7 @@ def test_an_operator_changes_labels(stage: Any, now: float) -> None:
      ({f"k{n}": "v" for n in range(MAX_GIVEN + 1)}, "64 of one agent are the most")],
 )  # fmt: skip
 def test_labels_that_cannot_be_given(stage: Any, labels: dict[str, str], words: str) -> None:
-    """Neither by a token nor by command; the limit itself is good."""
+    """Such labels are given neither by a token nor by command; the limit itself is good."""
     with pytest.raises(BadRequest, match=words):
         stage.token(labels=labels)
     with pytest.raises(BadRequest, match=words):

@@ -111,7 +111,7 @@ def test_the_answer_to_a_renewal_was_lost_before_weeks_without_a_helen(stage: An
 
 
 def test_records_outlive_any_time_and_any_clock(stage: Any, stages: Callable[..., Any], now: float) -> None:
-    """A clock that was ahead for a while destroys nothing: the certificate is as good as it was before."""
+    """A clock that was ahead for a while destroys no record: the certificate is as good as it was before."""
     old = stage.enrol("web-1")
     for ahead in (40 * DAY, 800 * DAY):
         stage.wait(stage.authority.refresh(now + ahead))
@@ -143,7 +143,9 @@ def test_only_what_has_ended_otherwise_is_deleted(stage: Any, now: float) -> Non
 def test_a_revoked_agent_never_comes_back(
     stage: Any, stages: Callable[..., Any], now: float, request_of: Callable[..., str], when: str
 ) -> None:
-    """Whenever it was revoked, with a connection or without, over a restart, and after its name has another machine."""
+    """A revoked agent is refused with a connection or without, over a restart, and after its name has
+    another machine.
+    """
     old = stage.enrol("web-1")
     use(stage, old, now)
     at = now + (DAY if when == "before its end" else LIFE + 5 * DAY)
@@ -267,7 +269,7 @@ def test_an_expired_ca_in_the_handshake(stage: Any, now: float) -> None:
     ("away", "gets_in"), [(-DAY, True), (60.0, True), (30 * DAY, True), (89 * DAY, True), (91 * DAY, False)]
 )
 def test_the_handshake_of_one_that_was_away(stage: Any, now: float, away: float, gets_in: bool) -> None:
-    """Real TLS: in the grace it completes, and the key is proven; after it there is the alert of always."""
+    """The handshake completes in the grace, and the key is proven; after it there is the alert of always."""
     old = stage.enrol("web-1", now=now - LIFE - away)
     talking = meet(stage, client_of(stage, old.certificate, old.key), now)
     assert talking.server.shaken is gets_in
@@ -322,7 +324,7 @@ def test_helens_clock_was_ahead_for_an_hour(stage: Any, now: float) -> None:
 
 
 def test_a_certificate_of_the_future_beyond_the_grace(stage: Any, now: float) -> None:
-    """A clock that was years ahead: its certificates are not believed."""
+    """A clock that was years ahead made certificates that are not believed."""
     busy = stage.enrol("web-1", now=now + 200 * DAY)
     assert "is out of its time: it is valid from" in identified(stage, busy, now)
 
@@ -348,7 +350,7 @@ def test_what_stands_in_the_list(stage: Any, now: float) -> None:
 
 
 def test_tokens_for_many(stage: Any, now: float) -> None:
-    """Each is good for its own agent alone, once; a bad name makes none at all."""
+    """A token for many agents is good for its own agent alone, once; a bad name makes none at all."""
     for name in ("web-1", "web-2"):
         stage.enrol(name)
     tokens = stage.wait(stage.authority.tokens.make_for_each(["web-1", "web-2"], now + LIFE, DAY, "ann"))

@@ -15,7 +15,7 @@ def guessed(address: str, *times: float) -> GuessLimit:
 
 
 def test_five_in_a_minute() -> None:
-    """Four are borne, five are not, until the first of them is a minute old."""
+    """Four wrong tries are borne, five are not, until the first of them is a minute old."""
     assert not guessed("10.0.0.7", 0, 1, 2, 3).is_shut_out("10.0.0.7", 3)
     tries = guessed("10.0.0.7", 0, 1, 2, 3, 4)
     assert [tries.is_shut_out("10.0.0.7", now) for now in (4, 59.9, 60, 61)] == [True, True, False, False]

@@ -50,7 +50,7 @@ def test_a_token_of_three_uses(stage: Any) -> None:
      ("asg-1", 3_600.0, "has expired"), ("asg-1", -1.0, "")],
 )  # fmt: skip
 def test_names_and_time(stage: Any, now: float, name: str, after: float, why: str) -> None:
-    """Another name, or the moment at which its time is over: a sentence, and no use of it is gone."""
+    """A wrong name, or a token whose time is just over, gets a sentence, and no use of the token is gone."""
     token = stage.token(uses=1, names="asg-*")
     if not why:
         assert certificates.name_in(stage.enrol(name, token, now=now + after).certificate) == name
@@ -102,7 +102,7 @@ def test_an_ephemeral_agent_that_was_revoked_does_not(stage: Any, now: float) ->
 
 
 def test_the_name_of_a_forgotten_ephemeral_agent_is_free(stages: Callable[..., Any], now: float) -> None:
-    """For any token, over a restart; its old key is worth nothing, and its labels are gone."""
+    """Any token takes such a name, over a restart; its old key is worth nothing, and its labels are gone."""
     stage = stages()
     held = stage.enrol("pod-0", stage.token(uses=3, ephemeral=DAY, labels=ROLE))
     stage.wait(stage.authority.forget("pod-0", now, "helen", True))
@@ -149,7 +149,9 @@ def test_tokens_are_listed_and_revoked(stage: Any, now: float) -> None:
 
 
 def test_no_id_looks_like_an_option(stage: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`helen tokens revoke -x...` would be a fault of usage: one in 64 secrets begins so, and another is drawn."""
+    """An id begins with no dash, as `helen tokens revoke -x...` would be a fault of usage; one in 64 secrets is drawn
+    again.
+    """
     drawn = iter(("-" + "a" * 42, "-" + "b" * 42, "c-" + "c" * 41))
     monkeypatch.setattr("helen.identity.join_tokens.secrets.token_urlsafe", lambda size: next(drawn))
     assert stage.token().partition(".")[2] == "c-" + "c" * 41

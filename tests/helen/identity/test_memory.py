@@ -70,7 +70,7 @@ class Play:
         return self.authority.refresh(self.now)
 
     def wait(self, name: str, which: int) -> None:
-        """Time passes: certificates expire, are long over, or a clock is set back."""
+        """Let time pass: certificates expire, are long over, or a clock is set back."""
         self.now += (3.0, 50.0, -9.0)[which] * 86_400
 
     def learn(self, name: str, which: int) -> Any:

@@ -59,7 +59,7 @@ def test_renewal_for_another_name(stage: Any) -> None:
 
 @pytest.mark.adversary(25)
 def test_a_request_that_comes_again(stage: Any) -> None:
-    """Replayed by its own agent or by another, it is refused: each certificate has a new key."""
+    """A replayed request is refused to its own agent and to another one: each certificate has a new key."""
     agent, other = stage.enrol("web-1"), stage.enrol("web-2")
     renewed = stage.renew(agent, "web-1")
     for holder, name in ((agent, "web-1"), (renewed, "web-1"), (other, "web-2")):
@@ -235,7 +235,7 @@ def test_a_known_key_under_a_foreign_ca(stage: Any, now: float, tmp_path: Path) 
 
 
 def test_a_known_key_as_a_server(stage: Any, now: float) -> None:
-    """Nor does a certificate for servers count, whoever signed it."""
+    """A known key does not count with a certificate for servers, whoever signed it."""
     agent = stage.enrol("web-1")
     made, material = agent.certificate, stage.authority.material
     builder = x509.CertificateBuilder(made.issuer, made.subject, made.public_key(), 7)
@@ -269,7 +269,7 @@ def test_refresh_changes_nothing_by_itself(stage: Any, now: float) -> None:
 
 
 def test_refresh_renews_the_server_certificate(stage: Any, now: float) -> None:
-    """When two thirds are over; listeners find the new one in place."""
+    """The server certificate is renewed when two thirds are over; listeners find the new one in place."""
     seen: list[Any] = []
     stage.authority.on_changed(lambda: seen.append(stage.authority.material.server))
     before = stage.authority.material
@@ -313,7 +313,7 @@ def test_what_is_long_over_is_forgotten(stage: Any, now: float) -> None:
 
 
 def test_rotating_the_ca(stage: Any, foreign: Any, now: float) -> None:
-    """The three steps of certs/README.rst: at none of them is an agent that renews in time shut out."""
+    """An agent that renews in time is shut out at none of the three steps of certs/README.rst."""
     folder, old_ca = stage.state / "ca", stage.authority.material.ca
     agent = stage.enrol("web-1")
     (folder / "trusted" / "next.pem").write_text(certificates.pem(foreign.ca))
@@ -362,7 +362,7 @@ def test_importing_a_ca(stage: Any, foreign: Any, now: float) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"nothing", "leaf", "two"])
 def test_importing_what_is_no_ca(stage: Any, foreign: Any, now: float, content: Any) -> None:
-    """One CA certificate, or a sentence; the bundle stays."""
+    """One CA certificate is imported, or refused with a sentence; the bundle stays."""
     other = {"leaf": certificates.pem(foreign.server), "two": certificates.pem(foreign.ca, foreign.ca)}
     data = content if isinstance(content, bytes) else other[content].encode()
     with pytest.raises(BadRequest):
@@ -463,7 +463,9 @@ def test_forgetting(stage: Any, stages: Callable[..., Any], now: float) -> None:
 
 
 def test_a_forgotten_name_is_free_when_its_last_certificate_is_gone(stage: Any, now: float) -> None:
-    """Thirty days after its end; nothing of it is left then. One that never had any is gone at once."""
+    """A forgotten name is free thirty days after its last certificate's end, and at once if it never had any. One that
+    never had any is gone at once.
+    """
     stage.enrol("web-1")
     stage.wait(stage.authority.forget("web-1", now))
     later = now + 40 * 86_400

@@ -72,7 +72,7 @@ def agent(material: Material, now: float) -> tuple[x509.Certificate, Any]:
 
 @pytest.mark.parametrize("version", [SSL.TLS1_2_VERSION, SSL.TLS1_3_VERSION])
 def test_an_agent_with_its_certificate(material: Material, now: float, version: int) -> None:
-    """TLS 1.2 and 1.3 are spoken, and the certificate that Helen sees is the one that was shown."""
+    """Helen speaks TLS 1.2 and 1.3, and sees the certificate that was shown."""
     certificate, key = agent(material, now)
     both = talk(ServerTLS(material), ClientTLS(material.bundle, certificate, key, only=version))
     assert both.echo()
@@ -101,7 +101,7 @@ def test_old_tls(material: Material, version: int) -> None:
 
 @pytest.mark.adversary(22)
 def test_weak_ciphers(material: Material) -> None:
-    """Without forward secrecy or AEAD there is no handshake."""
+    """A cipher without forward secrecy or AEAD gets no handshake."""
     for cipher in (b"AES128-SHA", b"ECDHE-ECDSA-AES128-SHA", b"ECDHE-ECDSA-AES128-SHA256", b"eNULL@SECLEVEL=0"):
         client = ClientTLS(material.bundle, only=SSL.TLS1_2_VERSION)
         client._context.set_cipher_list(cipher)

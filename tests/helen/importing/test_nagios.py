@@ -70,7 +70,7 @@ def test_the_policy_has_each_command_line_whole() -> None:
 
 
 def test_names_arguments_and_macros(tmp_path: Path) -> None:
-    """Names become Helen's; `$ARGn$` may hold macros, and the same command with others is another plugin."""
+    """A name becomes Helen's; `$ARGn$` may hold macros, and the same command with others is another plugin."""
     text = service(
         r"$USER1$/check -C '$_HOSTCOMMUNITY$' -H $HOSTADDRESS$ -u http://$HOSTADDRESS$/ -x $ARG1$",
         r"look!$SERVICEDESC$ 5\!6 $$1", retry_interval="2", max_check_attempts="900", flap_detection_enabled="0",
@@ -105,7 +105,7 @@ def test_names_arguments_and_macros(tmp_path: Path) -> None:
     ],
 )
 def test_lines_that_are_not_taken(tmp_path: Path, line: str, why: str) -> None:
-    """Each is named with its reason; the folder is made of the rest."""
+    """A line that is not taken is named with its reason; the folder is made of the rest."""
     found = core_of(tmp_path, service(line))
     assert found.services == []
     [(name, reason)] = found.omitted
@@ -146,7 +146,7 @@ def test_passive_services_are_declared(tmp_path: Path) -> None:
 
 
 def test_an_agents_own_host_is_no_target(tmp_path: Path) -> None:
-    """The old core watched itself under its own name: its checks are the agent's, with its address put in."""
+    """Checks of the core's own host are the agent's, with its address put in."""
     found = core_of(tmp_path, service("/bin/check $HOSTADDRESS$"))
     made = files(found, "web-1")
     [entry] = tomllib.loads(made["assignments.toml"])["assign"]

@@ -44,7 +44,7 @@ def run(*words: str) -> str:
 
 
 def test_each_service_of_the_sample_runs(helen: Running, tmp_path: Path) -> None:
-    """Each result is a plugin's own: none is denied, unknown for its arguments, or not there."""
+    """A result is a plugin's own: none is denied, unknown for its arguments, or not there."""
     assert Path("/usr/lib/nagios/plugins/check_load").exists(), "apt-get install monitoring-plugins-basic"
     folder, words = tmp_path / "imported", ["--resources", str(SAMPLES / "resource.cfg")]
     run("import", "nagios", str(SAMPLES / "objects.cache"), *words, "--out", str(folder), "--agent", "core")

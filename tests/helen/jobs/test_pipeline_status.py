@@ -65,12 +65,12 @@ WRONG = (
 
 @pytest.mark.parametrize("text", WRONG)
 def test_what_makes_no_sense_counts_as_none(tmp_path: Path, text: str) -> None:
-    """However it came there."""
+    """A text that makes no sense counts as none, however it came there."""
     (tmp_path / "x").write_text(text)
     assert read(tmp_path / "x") is None
 
 
 def test_before_the_first_batch() -> None:
-    """There is no last one yet."""
+    """There is no last batch before the first one."""
     said = report_of(SAID | {"last": None})
     assert (said.last_results, said.last_seconds, said.results_per_second) == (0, 0.0, 0.0)

@@ -144,7 +144,7 @@ UNUSABLE = {
 
 @pytest.mark.parametrize("spoil", UNUSABLE)
 def test_what_cannot_be_used(tmp_path: Path, spoil: object) -> None:
-    """A sentence that names the file, and no file is changed to mend it."""
+    """A file that cannot be used is named by a sentence, and no file is changed to mend it."""
     ca_files.prepare(tmp_path, HOSTS, T0)
     spoil(tmp_path)  # type: ignore[operator]
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
@@ -154,14 +154,14 @@ def test_what_cannot_be_used(tmp_path: Path, spoil: object) -> None:
 
 
 def test_an_expired_ca(tmp_path: Path) -> None:
-    """Nothing is signed that nobody would believe."""
+    """An expired CA signs nothing, as nobody would believe it."""
     ca_files.prepare(tmp_path, HOSTS, T0)
     with pytest.raises(CAUnusable, match="has expired"):
         ca_files.prepare(tmp_path, HOSTS, T0 + 3650 * DAY)
 
 
 def test_a_bad_name(tmp_path: Path) -> None:
-    """The option is named."""
+    """A bad name is refused with the option's name."""
     with pytest.raises(CAUnusable, match=re.escape("--name: 'bücher.example' is neither")):
         ca_files.prepare(tmp_path, ["bücher.example"], T0)
 

@@ -110,7 +110,9 @@ def test_what_the_ca_says() -> None:
 
 
 def test_what_the_servers_certificate_says() -> None:
-    """Ninety days, server only, addresses as addresses; each name once, however it was written."""
+    """A server's certificate lasts ninety days, is for a server only, and has each name once; addresses stand as
+    addresses.
+    """
     hosts = ["helen.example", "127.0.0.1", "HELEN.example.", "[::1]", "fe80::1%eth0", "xn--bcher-kva.example"]
     made = certificates.server_certificate(CA, KEY, KEY.public_key(), hosts, T0)
     assert lifetimes(made) == (-1, 90)
@@ -134,7 +136,7 @@ def test_host_names_that_are_none(host: str) -> None:
 
 
 def test_nothing_outlives_its_ca() -> None:
-    """Three days before the CA's end, an agent's certificate is for three days."""
+    """An agent's certificate that is made three days before the CA's end is for three days."""
     end = T0 + 3650 * DAY
     made = certificates.agent_certificate(CA, KEY, KEY.public_key(), "web-1", end - 3 * DAY)
     assert certificates.until(made) == end
@@ -164,7 +166,7 @@ def with_san(*names: x509.GeneralName) -> x509.Certificate:
 
 @pytest.mark.parametrize("title", SANS)
 def test_names_in_foreign_certificates(title: str) -> None:
-    """Exactly one agent URI and nothing beside it, or there is no name; the CN is never looked at."""
+    """A foreign certificate has exactly one agent URI and nothing beside it, or no name; the CN is never looked at."""
     with pytest.raises(BadRequest):
         certificates.name_in(with_san(*map(x509.UniformResourceIdentifier, SANS[title])))
 

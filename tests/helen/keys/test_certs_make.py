@@ -1,4 +1,4 @@
-"""certs/make.py: what it makes works over real TLS, and it overwrites nothing."""
+"""Tests certs/make.py: what it makes works over real TLS, and it overwrites nothing."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_files_and_modes(pki: Path) -> None:
 
 @pytest.mark.parametrize("words", [["ca"], ["server", "other.example"], ["agent", "web-1"]])
 def test_nothing_is_overwritten(pki: Path, words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """A second time is refused, and every file is as it was."""
+    """A second call is refused, and every file is as it was."""
     before = {path: path.read_bytes() for path in pki.iterdir()}
     assert make(pki, *words) == 1
     assert "is there already and is not overwritten" in capsys.readouterr().err
@@ -124,7 +124,7 @@ def test_nothing_is_overwritten(pki: Path, words: list[str], capsys: pytest.Capt
     "what, kept", [("ca", {"ca.pem"}), ("server", {"server.pem"}), ("web-1", {"web-1.pem", "web-1.key"})]
 )
 def test_renewal_keeps_the_old(pki: Path, what: str, kept: set[str]) -> None:
-    """Under the time of their end; names stay, keys are new but for the CA's."""
+    """A renewal keeps old files under the time of their end; names stay, keys are new but for the CA's."""
     before = {name: (pki / name).read_bytes() for name in kept}
     old = certificate(pki / f"{what}.pem")
     assert make(pki, "renew", what) == 0

@@ -1,4 +1,4 @@
-"""`remotes` and `telling` are importable by the tests of this folder, `helen_running` of tests/helen is as well."""
+"""Makes `remotes` and `telling` importable by the tests of this folder, and `helen_running` of tests/helen as well."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def test_it_need_not_read_and_may_print_much(tmp_path: Path) -> None:
 
 
 def test_it_has_so_long(tmp_path: Path) -> None:
-    """Then it is killed, though it holds nothing open by which it could be waited for."""
+    """A program is killed when its time is over, though it holds nothing open by which it could be waited for."""
     silent = Call(program(tmp_path, "exec >&- 2>&-; sleep 300"), {}, b"")
     assert ran(silent, 0.25) == "failed not done within 0.25 s, killed"
 
@@ -105,7 +105,7 @@ def test_it_cannot_be_run(argv: tuple[str, ...], said: str) -> None:
 
 
 def test_a_fault_of_our_own_is_an_outcome_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Otherwise the attempt would never end."""
+    """A fault of our own ends the attempt, which would never end otherwise."""
     monkeypatch.setattr(_Run, "_execute", lambda self: dict[str, str]()["x"])
     assert ran(Call(("/bin/true",), {}, b"")) == "failed KeyError: 'x'"
 
@@ -125,7 +125,7 @@ def test_a_run_that_is_given_up(tmp_path: Path) -> None:
 
 
 def is_alive(process: int) -> bool:
-    """A zombie, which nobody has waited for yet, is none."""
+    """Say whether a process lives; a zombie, which nobody has waited for yet, does not."""
     try:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
@@ -163,7 +163,9 @@ def test_the_call_of_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_call_of_apprise(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By path, without our modules; its URLs on standard input alone, and each part of them is a secret."""
+    """Apprise is called by path, without our modules; its URLs come on standard input alone, and each
+    part is a secret.
+    """
     monkeypatch.setenv("NOTIFY_U", "json://host.example/from-file")
     given = attempt()
     call = Apprise(("slack://token-a/token-b", Secret("env", "NOTIFY_U"))).call(given)
@@ -252,7 +254,7 @@ def test_apprise_says_what_it_did(
 def test_warnings_of_one_url_are_not_those_of_another(
     fake: FakeApprise, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each has its own."""
+    """Each URL has its own warnings."""
     _, said = told(["ugly://a", "uglier://b"], monkeypatch, capsys)
     each = "is none that Apprise knows: unknown scheme"
     assert said == f"0 of 2 told; URL 1 {each}; URL 2 {each}"

@@ -57,7 +57,7 @@ def test_what_is_wrong_is_said(text: str, said: str) -> None:
 
 
 def test_all_faults_at_once() -> None:
-    """One line each; a channel with a fault of its own makes no second one where it is named."""
+    """All faults come at once, one line each; a channel with a fault makes no second one where it is named."""
     with pytest.raises(NotificationsError) as caught:
         read("[channels.a]\ntype='fax'\n[route]\nchannels=['a','b']\nx=1\n[[route.routes]]\nmatch='y'")
     assert [line.partition(":")[0] for line in str(caught.value).splitlines()] == [
@@ -113,13 +113,13 @@ def test_secrets(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
 
 
 def test_how_long_an_attempt_may_take() -> None:
-    """As docs/notifications.rst says: programs of others get longer than a request."""
+    """An attempt takes as long as docs/notifications.rst says: programs of others get longer than a request."""
     found = {kind.type_name: kind.default_timeout for kind in KINDS}
     usual = dict.fromkeys(("webhook", "alertmanager", "smtp", "incident", "syslog"), 10.0)
     assert found == {**usual, "command": 30.0, "apprise": 30.0}
 
 
 def test_the_longest_times_of_a_rule() -> None:
-    """Each is taken as it is: an hour, a day, and a month between repeats."""
+    """The longest times are taken as they are: an hour, a day, and a month between repeats."""
     rule = read("[route]\ngroup_wait='1h'\ngroup_interval='1d'\nrepeat_interval='30d'").route
     assert (rule.timing.wait, rule.timing.interval, rule.timing.repeat) == (3_600.0, 86_400.0, 2_592_000.0)

@@ -113,7 +113,9 @@ def test_what_a_rule_does_not_say_is_as_above() -> None:
 
 
 def test_an_empty_file_has_usual_values() -> None:
-    """Ten seconds, a minute, four hours, by agent; links lead nowhere; a slash at the end of the URL is left out."""
+    """An empty file has ten seconds, a minute and four hours, by agent; links lead nowhere; a URL loses
+    its last slash.
+    """
     route = read("").route
     assert (route.name, route.timing, route.group_by, route.go_on, route.below) == (
         "route", Timing(10.0, 60.0, 14_400.0), ("agent",), False, (),
@@ -183,7 +185,7 @@ def test_a_channel_of_each_kind_as_people_see_it() -> None:
 
 @pytest.mark.parametrize(("tls", "port"), [("", 587), ("tls='starttls'", 587), ("tls='tls'", 465), ("tls='none'", 25)])
 def test_ports_of_mail(tls: str, port: int) -> None:
-    """By what is done for TLS; without a word of it STARTTLS is."""
+    """The port of mail follows from what is done for TLS; without a word of it STARTTLS is used."""
     settings = read(MAIL + tls + "\n").channels["a"].settings
     assert isinstance(settings, Smtp) and (settings.port, settings.ca, settings.user, settings.password) == (
         port, None, None, None,
@@ -231,7 +233,7 @@ def test_headers(name: str, is_taken: bool) -> None:
 
 
 def test_what_is_read_of_a_receiver() -> None:
-    """A bearer is a reference; a `ca` is a path; without them there is none."""
+    """A receiver's bearer is a reference and its `ca` a path; without them there is none."""
     channel = read(HOOK + "bearer={file='/b'}\nca='/ca'\nheaders={A={env='E'}}\n").channels["a"]
     assert channel.settings == webhook(
         "http://x", bearer=Secret("file", "/b"), ca="/ca", headers={"A": Secret("env", "E")}
@@ -257,7 +259,7 @@ def test_apprise_takes_references_and_urls() -> None:
     (b"x" * 16_385, None), (b"x" * 16_384 + b"\n", None), (b"", None), (b" \n", None), (b"a\nb", None), (b"\xff", None),
 ])  # fmt: skip
 def test_secrets_in_files(content: bytes, value: str | None, tmp_path: Path) -> None:
-    """One line of text, of 16 KiB at most; a blank at its ends is no part of it."""
+    """A secret in a file is one line of text, of 16 KiB at most; a blank at its ends is no part of it."""
     path = tmp_path / "secret"
     path.write_bytes(content)
     opened = OpenedSecrets()
@@ -290,14 +292,14 @@ def test_masks(used: list[str], text: str, masked: str) -> None:
 
 
 def test_parts_of_a_url_are_secrets() -> None:
-    """From six characters on: shorter ones are words."""
+    """A part of a URL is a secret from six characters on: shorter ones are words."""
     opened = OpenedSecrets()
     opened.mask_parts("json://user:passwd@host.example/abcde/abcdef?key=1234567&x=y#fragment")
     assert opened.used == ["passwd", "host.example", "abcdef", "1234567", "fragment"]
 
 
 def test_texts_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    """References by their values, texts as they are; only the former are secrets."""
+    """References become their values, and texts stay as they are; only the former are secrets."""
     monkeypatch.setenv("NOTIFY_T", "value")
     opened = OpenedSecrets()
     assert opened.texts({"A": "plain", "B": Secret("env", "NOTIFY_T")}) == {"A": "plain", "B": "value"}

@@ -11,7 +11,9 @@ from helen.states.model import Rule
 
 
 def test_notices_are_explained() -> None:
-    """From the last decision to tell on; each with its channel, its rule and the other side's words."""
+    """Notices are explained from the last decision to tell on, each with its channel, its rule and the other side's
+    words.
+    """
     told = {"number": 1, "at": 10.0, "action": "notify", "what": "problem", "status": "critical", "why": "so"}
     place = {"what": "problem", "channel": "hook", "rule": "night"}
     said: list[tuple[str, dict[str, Any]]] = [

@@ -47,7 +47,9 @@ def test_what_fires_is_said_again() -> None:
 
 
 def test_what_somebody_deals_with_is_not_said_again() -> None:
-    """Alone or beside others; when nobody does any more it is repeated, and its recovery is said in any case."""
+    """An alert that somebody deals with is not repeated until nobody does any more; its recovery is told
+    in any case.
+    """
     scene = Scene()
     dealt_with = {"a/c"}
     scene.limits = Limits(handled=lambda channel, alert: channel == "hook" and alert.key in dealt_with)
@@ -63,7 +65,7 @@ def test_what_somebody_deals_with_is_not_said_again() -> None:
 
 
 def test_nothing_is_repeated_early_or_late_for_a_clock_that_was_set_between_two_starts() -> None:
-    """Ahead by five days, or back by one: the repeat comes when it would have come."""
+    """A repeat comes when it would have come, though the clock was set ahead by five days or back by one."""
     for by in (432_000.0, -86_400.0):
         scene = Scene()
         scene.take(alert("a/c"), "hook")
@@ -94,7 +96,9 @@ def test_a_recovery_goes_where_the_problem_went() -> None:
 
 
 def test_groups_by_labels() -> None:
-    """One message each; a change of such a label moves the alert, and the channel is told once."""
+    """Groups by labels have one message each; a change of such a label moves the alert, and the channel
+    is told once.
+    """
     scene = Scene()
     scene.take(alert("a/c", site="x"), "hook", by=("site",))
     scene.take(alert("b/c", site="y"), "hook", by=("site",))
@@ -108,7 +112,7 @@ def test_groups_by_labels() -> None:
 
 
 def test_receivers_that_know_alerts_by_labels_hear_that_the_old_ones_are_over() -> None:
-    """In the same message; others need not know."""
+    """Such a receiver is told in the same message that the old alerts are over; others need not know."""
     scene = Scene(labelled=("am",))
     scene.take(alert("a/c"), "am", "hook")
     scene.until(20)
@@ -256,7 +260,7 @@ def test_a_clock_that_is_set_moves_intervals_and_rates(by: float) -> None:
 
 @pytest.mark.parametrize("ahead", [100.0, 7_200.0, 40 * 86_400.0])
 def test_groups_that_were_stored_by_a_clock_that_was_ahead_wait_no_longer_than_their_timing_says(ahead: float) -> None:
-    """Over a restart nobody knows the size of the step: what was sent in the future was sent now (F3)."""
+    """A time of the future counts as now after a restart, since nobody knows the size of the step (F3)."""
     scene = Scene()
     scene.at = ahead
     scene.take(alert("a/c", at=ahead), "hook")
@@ -269,7 +273,9 @@ def test_groups_that_were_stored_by_a_clock_that_was_ahead_wait_no_longer_than_t
 
 @pytest.mark.parametrize("ahead", [7_200.0, 40 * 86_400.0])
 def test_a_first_message_that_was_stored_by_a_clock_that_was_ahead_goes_out_too(ahead: float) -> None:
-    """After the longest time of its group at most: nothing was sent yet that it could be measured by (F3)."""
+    """A first message goes out after the longest time of its group at most, as nothing was sent yet to
+    measure by (F3).
+    """
     scene = Scene()
     scene.at = ahead
     scene.take(alert("a/c", at=ahead), "hook")

@@ -142,7 +142,7 @@ def test_what_waits_is_looked_at_again_after_five_seconds(limits: Limits, action
 
 
 def test_no_limits() -> None:
-    """Without a word of anybody none holds."""
+    """Without limits none holds."""
     limits = Limits()
     assert (limits.rates, limits.busy("g"), limits.full, limits.handled("hook", alert())) == ({}, False, False, False)
 
@@ -195,7 +195,7 @@ def _three(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def moved(groups: Groups, names: tuple[str, ...], at: float) -> None:
-    """The labels of these alerts change, and their receiver knows alerts by them."""
+    """Yield alerts whose labels change, and whose receiver knows alerts by them."""
     for name in names:
         groups.take(alert(name, at=at, site="y"), [Destination("am", "r", (), TIMING)], lambda _: True, WALL + at)
 
@@ -209,7 +209,9 @@ def a_labelled_group(names: tuple[str, ...]) -> Groups:
 
 @pytest.mark.usefixtures("_three")
 def test_fresh_alerts_come_first_and_the_rest_is_counted() -> None:
-    """With room for three: one that fires still finds room beside two new ones, and the others are a number."""
+    """Fresh alerts come first: with room for three, one that fires stands beside two new ones, and the others are a
+    number.
+    """
     groups = Groups()
     for name in ("a/c", "b/c", "d/c"):
         put(groups, name)
@@ -224,7 +226,7 @@ def test_fresh_alerts_come_first_and_the_rest_is_counted() -> None:
 
 @pytest.mark.usefixtures("_three")
 def test_a_message_that_is_just_full() -> None:
-    """Three alerts for three places: nothing is cut, and nothing waits for the next one."""
+    """A message with three alerts for three places cuts nothing, and nothing waits for the next one."""
     groups = Groups()
     for name in ("a/c", "b/c", "d/c"):
         put(groups, name)
@@ -246,7 +248,7 @@ def test_what_is_fresh_and_finds_no_room_comes_after_the_interval() -> None:
 
 @pytest.mark.usefixtures("_three")
 def test_alerts_under_their_old_labels_take_room_as_well() -> None:
-    """Alerts under old labels come first; new ones, and all that waits, come with the next message."""
+    """Alerts under their old labels come first; new ones, and all that waits, come with the next message."""
     groups = a_labelled_group(("a/c", "b/c"))
     groups.advance(WALL + 10.0, Limits())
     moved(groups, ("a/c", "b/c"), 11.0)
@@ -263,7 +265,7 @@ def test_alerts_under_their_old_labels_take_room_as_well() -> None:
 
 @pytest.mark.usefixtures("_three")
 def test_more_old_labels_than_a_message_holds() -> None:
-    """The rest of them comes with the next message, and nothing new before it."""
+    """Old labels beyond a message's room come with the next message, and nothing new before them."""
     groups = a_labelled_group(("a/c", "b/c"))
     groups.advance(WALL + 10.0, Limits())
     for at, site in enumerate(("y", "z")):
@@ -296,7 +298,7 @@ def test_what_joins_is_in_channels_that_do_not_have_it() -> None:
 
 
 def test_the_time_since_when_it_is_broken_is_kept_as_long_as_it_fires() -> None:
-    """A change and the end keep it; a problem after an end that is still to be told begins anew."""
+    """The begin is kept over a change and the end; a problem after an end that is still to be told begins anew."""
     groups, key = Groups(), group_key("hook", "r", ())
     put(groups)
     put(groups, at=3.0)
@@ -357,7 +359,7 @@ def test_a_channel_that_is_gone_leaves_no_row() -> None:
 
 
 def test_an_end_that_nobody_waits_for_leaves_nothing_behind() -> None:
-    """Neither a group nor an entry; the row goes too."""
+    """Such an end leaves neither a group nor an entry, and the row goes too."""
     groups, key = Groups(), group_key("hook", "r", ())
     put(groups)
     groups.changed()
@@ -397,7 +399,9 @@ def test_a_young_group() -> None:
 
 
 def test_rows_of_a_first_message() -> None:
-    """Before it the alert is fresh and untold, after it told; the group says when it was sent, and when to look."""
+    """An alert is fresh and untold before its first message, told after it; the group says when it was sent, and when
+    to look.
+    """
     groups, key = Groups(), group_key("hook", "r", ())
     put(groups)
     before = groups.changed()
@@ -449,14 +453,14 @@ def test_a_stored_group_is_looked_at_within_five_seconds_at_least(wait: float, m
 
 
 def test_a_step_of_the_clock_between_two_starts() -> None:
-    """All times move by it, and then they are held against the timing."""
+    """All times move by such a step, and then are cut to the timing."""
     groups = restored({"due": WALL + 20.0, "sent": WALL - 30.0}, 500.0, True, 500.0)
     group = groups.groups[group_key("hook", "r", ())]
     assert (group.due, group.sent, groups.due()) == (WALL + 520.0, WALL + 470.0, WALL + 520.0)
 
 
 def test_messages_of_before_count_for_a_rate() -> None:
-    """In the order of their times, whatever order the rows have; none is later than now."""
+    """Messages of before count in the order of their times, whatever order the rows have; none is later than now."""
     groups = Groups()
     groups.restore([], [], [("hook", WALL + 50.0), ("hook", WALL - 90.0), ("hook", WALL - 40.0)], WALL)
     assert [at for _, at in groups.sent()] == [WALL - 90.0, WALL - 40.0, WALL]
@@ -487,7 +491,7 @@ def test_a_step_of_the_clock_moves_the_messages_that_a_rate_counts() -> None:
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 30), st.booleans()), min_size=1, max_size=25))
 def test_messages_keep_their_distance(given: list[tuple[int, int, bool]]) -> None:
-    """Whatever comes and goes: two messages of a group are the interval apart, and each change is told by its end."""
+    """Two messages of a group are the interval apart, and each change is told by its end, whatever comes and goes."""
     scene, at, open_ones = Scene(Timing(3.0, 20.0, 90.0)), 0, set[str]()
     for number, later, ends in given:
         at += later

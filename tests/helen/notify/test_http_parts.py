@@ -56,7 +56,7 @@ def test_when_to_try_again(text: str | None, seconds: float | None) -> None:
 
 
 class Response:
-    """An answer that a remote gave; `body` is what it delivers, and `end` how its connection ends."""
+    """Is an answer that a remote gave; `body` is what it delivers, and `end` how its connection ends."""
 
     def __init__(self, code: int, phrase: bytes = b"Fine", body: bytes = b"", **headers: str) -> None:
         self.code, self.phrase, self.body = code, phrase, body
@@ -133,7 +133,7 @@ def test_an_answer_that_is_good(response: Response, said: str) -> None:
      "399 To; it redirects to http://l/, which is not followed: write the final URL", None),
 ])  # fmt: skip
 def test_an_answer_that_is_not(response: Response, text: str, retry_after: float | None) -> None:
-    """All others; a redirect says where to."""
+    """Other answers are no success; a redirect says where to."""
     error = posted(response)
     assert isinstance(error, SendFailed)
     assert (error.text, error.retry_after, str(error)) == (text, retry_after, text)
@@ -155,13 +155,13 @@ def test_what_is_asked() -> None:
 
 
 def test_no_answer_in_time() -> None:
-    """The whole of it has so long."""
+    """An answer has to be whole in its time."""
     assert posted(None, wait=4.5) is None
     assert posted(None, wait=5.0).text == "no whole answer within 5 s"
 
 
 def test_a_url_that_is_none() -> None:
-    """A secret may hold anything; nothing of it is said."""
+    """A secret that holds no URL is told without any of it."""
     said = "the URL that the secret holds is none: http://HOST[:PORT]/PATH or https://..."
     assert posted(Response(200), Request("hunter2", {}, b"")).text == said
 
@@ -253,7 +253,7 @@ def test_how_much_is_read(size: int, kept: int, is_cut: bool, steps: int, kind: 
 @pytest.mark.parametrize(("reason", "is_whole"), [(ResponseDone(), True), (PotentialDataLoss(), True),
                                                   (ConnectionLost(), False)])  # fmt: skip
 def test_how_a_body_ends(reason: Exception, is_whole: bool) -> None:
-    """With its end, or without a length where the connection ends; everything else is a failure."""
+    """A body ends with its length, or with the connection if it has none; any other end is a failure."""
     reader, got = _Reader(), list[Any]()
     reader.done.addBoth(got.append)
     reader.dataReceived(b"half")

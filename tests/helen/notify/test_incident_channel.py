@@ -34,7 +34,7 @@ def told(pump: Pump, via: Incident, *alerts: Any, test: bool = False) -> str:
 
 
 def test_pagerduty_hears_of_begin_and_end(pump: Pump, receiver: Receiver) -> None:
-    """By one key; the routing key is in the body, and in no answer that people see."""
+    """PagerDuty is told begin and end by one key; the routing key is in the body, and in no answer that people see."""
     receiver.answers = [(202, {}, b'{"status":"success"}'), (400, {}, f"bad key {KEY}".encode())]
     via = incident("pagerduty", f"{receiver.url}/v2/enqueue")
     assert told(pump, via, alert("a/disk")) == 'ok 202 Accepted: {"status":"success"}'
@@ -103,7 +103,7 @@ def test_its_settings() -> None:
     ],
 )
 def test_faults_of_its_settings(text: str, fault: str) -> None:
-    """Each is named, and a secret that was written out is not repeated."""
+    """A fault of a setting is named, and a secret that was written out is not repeated."""
     with pytest.raises(NotificationsError) as caught:
         read(f'[channels.p]\ntype="incident"\n{text}\n')
     assert fault in str(caught.value)

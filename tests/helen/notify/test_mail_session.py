@@ -103,7 +103,7 @@ def stage(monkeypatch: pytest.MonkeyPatch) -> Stage:
 
 
 def test_a_mail_without_tls(stage: Stage) -> None:
-    """Each step in its turn; a step may take twice the attempt's time, which ends by itself before that."""
+    """A mail without TLS takes each step in its turn; a step may take twice the attempt's time."""
     assert stage.ran() == "ok 250 kept"
     assert stage.made == [("SMTP", ("mail.example", 25, "helen-1"), {"timeout": 14.0})]
     assert stage.did == [
@@ -121,7 +121,7 @@ def test_starttls_comes_before_the_password(stage: Stage) -> None:
 
 
 def test_tls_from_the_start(stage: Stage) -> None:
-    """Then there is no STARTTLS."""
+    """TLS from the start needs no STARTTLS."""
     assert stage.ran(evolve(PLAIN, tls="tls", port=465)) == "ok 250 kept"
     assert stage.made == [("SMTP_SSL", ("mail.example", 465, "helen-1"), {"timeout": 14.0, "context": "context None"})]
     assert stage.verbs()[0] == "EHLO"
@@ -191,7 +191,7 @@ def test_only_one_outcome() -> None:
 
 
 def test_words_of_a_server() -> None:
-    """The code and the text, whatever bytes it has; 250 alone is a yes."""
+    """A server's words are its code and text, in any bytes; 250 alone is a yes."""
     assert [_reply(250, b"fine"), _reply(550, "no"), _reply(421, b"\xff")] == ["250 fine", "550 no", "421 \ufffd"]
     assert _expect((250, b"x")) == (250, b"x")
     for code in (249, 251, 354):

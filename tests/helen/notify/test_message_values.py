@@ -152,7 +152,7 @@ def test_without_a_link_or_a_group() -> None:
     (99, 0, 99, None), (100, 0, 100, None), (101, 0, 100, 1), (100, 3, 100, 3), (105, 3, 100, 8),
 ])  # fmt: skip
 def test_a_hundred_alerts_of_a_text(alerts: int, truncated: int, shown: int, more: int | None) -> None:
-    """The others are a number, those for which the message had no room included."""
+    """A text has a hundred alerts, and the others are a number, with those for which the message had no room."""
     text = list(lines(message(*(alert(f"a{at}/c") for at in range(alerts)), truncated=truncated), ""))
     assert sum(line.startswith("CRITICAL") for line in text) == shown
     expected = [] if more is None else [f"... and {more} more; `helen status` has them all."]
@@ -170,7 +170,7 @@ def test_one_line(text: str, shown: str) -> None:
 
 
 def test_our_own_document() -> None:
-    """Version 1, with every field, as docs/notifications.rst has it."""
+    """Our own document is of version 1, with every field, as docs/notifications.rst has it."""
     noted = evolve(FIRES, owner="ops", runbook="https://r", notes="n")
     assert own_document(message(noted, OVER, fresh=frozenset(("db-1/load",)), truncated=2), "http://helen") == {
         "version": 1, "id": "id1", "channel": "hook", "route": "night", "kind": "change", "status": "firing",
@@ -261,7 +261,7 @@ def test_how_bad_it_is_for_apprise(given: Message, kind: str) -> None:
 
 
 def test_a_mail() -> None:
-    """Headers by which people filter and programs thread: all mails of a group are one thread."""
+    """A mail has headers by which people filter and programs thread: all mails of a group are one thread."""
     mail: EmailMessage = compose(message(FIRES), "", "helen@example.org", ("a@x.org", "b@x.org"))
     thread = "<cd0aa9856147b6c5b4ff2b7dfee5da20@example.org>"
     assert {name: str(value) for name, value in mail.items()} | {"Date": ""} == {

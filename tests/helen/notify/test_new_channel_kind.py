@@ -1,4 +1,4 @@
-"""A new kind of channel is one file and one row: what Helen needs of it stands in this file, and nowhere else."""
+"""Tests that a new kind of channel is one file and one row: all that Helen needs of it stands in this file."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_it_sends() -> None:
 
 
 def test_an_error_of_its_own_is_a_failed_try(pump: Pump, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else the message would be tried for ever, with a traceback each time; secrets are masked in it, too."""
+    """An error of its own is a failed try with secrets masked; else the message would be tried for ever."""
 
     async def broken(self: Pigeon, attempt: Attempt) -> str:
         raise ZeroDivisionError(f"{attempt.secrets.text(self.ring or '')} / 0")

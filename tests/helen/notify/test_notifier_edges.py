@@ -46,7 +46,7 @@ def write(life: Life, text: str) -> None:
 
 
 def timers(life: Life) -> list[float]:
-    """Seconds until each call that the notifier or its outbox waits for; the file is looked at by another timer."""
+    """Return seconds until each call that the notifier or its outbox waits for, but for the timer of the file."""
     waiting = [each for each in life.clock.getDelayedCalls() if not isinstance(each.func, LoopingCall)]
     return sorted(each.getTime() - life.clock.seconds() for each in waiting)
 
@@ -62,7 +62,7 @@ def test_a_first_start_stores_where_it_begins_and_later_ones_store_nothing(life:
 
 
 def test_without_a_word_of_a_step_there_was_none(life: Life) -> None:
-    """Nothing is moved, and so nothing is stored."""
+    """Nothing is moved without a step, and so nothing is stored."""
     life.decide()
     life.notifier.stop()
     life.store.db.close()
@@ -96,7 +96,7 @@ def test_nothing_is_committed_that_is_not_new(life: Life) -> None:
 
 
 def test_what_comes_during_a_commit_goes_into_the_next_one(life: Life) -> None:
-    """One transaction at a time; the cursor is that of what is in it."""
+    """Decisions of a commit wait for the next one: one transaction at a time, whose cursor is that of its contents."""
     life.store.held = []
     life.decide("a/c")
     life.decide("b/c")
@@ -151,7 +151,7 @@ def test_a_store_that_fails_is_tried_again_after_a_second(life: Life) -> None:
 
 
 def test_a_store_that_closes_during_the_start(tmp_path: Path) -> None:
-    """Helen was told to stop meanwhile: no error, and nothing is taken up."""
+    """A store that closes during the start raises no error, and nothing is taken up, as Helen was told to stop."""
     life = Life(tmp_path, Clock(), starts=False)
     life.store.call = lambda *_: fail(StoreClosed("closed"))  # type: ignore[method-assign]
     done: list[Any] = []
@@ -274,7 +274,7 @@ def test_the_times_of_a_mirror() -> None:
 
 
 def test_the_words_of_notices(life: Life) -> None:
-    """Each step has its words: what, where, by which rule, and why; of an attempt also its number and how many went
+    """A notice has its words: what, where, by which rule, and why; an attempt has its number and how many went
     together.
     """
     life.answer = SendFailed("500 no")

@@ -85,7 +85,7 @@ def test_it_is_in_the_store_before_it_is_sent(life: Life) -> None:
 
 
 def test_a_kill_before_the_wait_is_over(life: Life) -> None:
-    """The next one tells what this one would have told, at the same time."""
+    """The next Helen tells what this one would have told, at the same time."""
     life.decide()
     life.sit(5)
     after = life.kill()
@@ -140,7 +140,7 @@ def test_tries_further_and_further_apart_and_then_given_up(life: Life) -> None:
 
 
 def test_what_happens_while_a_receiver_is_down_comes_in_one_message(life: Life) -> None:
-    """A group has one message under way: an outage of hours makes no heap of them."""
+    """A group has one message under way, so that an outage of hours makes no heap of them."""
     life.answer = SendFailed("no")
     life.decide()
     life.sit(12)
@@ -174,7 +174,7 @@ def test_one_channel_takes_so_many_at_once(life: Life) -> None:
 
 
 def test_alertmanager_hears_of_what_fires_each_minute_and_of_its_end_at_once(life: Life) -> None:
-    """At once, too, at first; repetitions are no news about an alert and leave no record."""
+    """A mirror is told each minute what fires, and begins and ends at once; repetitions leave no record."""
     life.labels = {"site": "am"}
     life.decide()
     life.sit(125)
@@ -187,7 +187,7 @@ def test_alertmanager_hears_of_what_fires_each_minute_and_of_its_end_at_once(lif
 
 
 def test_nobody_is_told_and_it_says_why(life: Life) -> None:
-    """No rule, or no file: each decision has its record."""
+    """A decision that tells nobody has its record, without a rule or without a file."""
     life.labels = {"site": "none"}
     life.decide()
     (life.folder / "notifications.toml").unlink()
@@ -230,7 +230,7 @@ def test_a_stop_breaks_off_what_is_under_way(life: Life) -> None:
 
 
 def test_what_was_sent_is_remembered_for_a_day(life: Life) -> None:
-    """As long as a rate may look back; then its row goes."""
+    """A sent message is remembered as long as a rate may look back, for a day; then its row goes."""
     life.decide()
     life.sit(12)
     life.clock.advance(90_000)
@@ -312,7 +312,9 @@ def test_a_webhook_that_is_added_later_hears_of_news_alone(life: Life, tmp_path:
 
 @pytest.mark.parametrize("is_over", [True, False])
 def test_muted(life: Life, is_over: bool) -> None:
-    """Nothing leaves; at the next start what is still broken is told, and what is over never was (J17)."""
+    """Nothing leaves a muted Helen; at the next start what is still broken is told, and what is over
+    never was (J17).
+    """
     life.answer = SendFailed("away")
     life.decide("web-7/load")
     life.sit(12)
@@ -333,7 +335,7 @@ def test_muted(life: Life, is_over: bool) -> None:
 
 
 def test_a_problem_that_is_acknowledged_is_not_repeated(life: Life) -> None:
-    """By people; a mirror has to hear of it all the time."""
+    """An acknowledged problem is not repeated to people; a mirror has to hear of it all the time."""
     life.decide("a/c")
     life.decide("b/c")
     life.labels = {"site": "am"}

@@ -27,7 +27,7 @@ def message(id: str = "m1", group: str = "g", channel: str = "hook", at: float =
 
 
 class Box:
-    """An outbox; `answer(message)` is what sending comes to. `tries` are (seconds, id), `told` are outcomes."""
+    """Holds an outbox; `answer(message)` is what sending comes to. `tries` are (seconds, id), `told` are outcomes."""
 
     def __init__(self, folder: Path, chance: float = 0.5) -> None:
         self.clock, self.store = Clock(), DirectStore(folder)
@@ -86,7 +86,7 @@ def test_backoff(tries: int, longest: float, seconds: float, chance: float, fact
 
 @pytest.mark.parametrize(("channel", "gaps"), [("hook", [5, 10, 20, 40, 80, 160]), ("am", [5, 10, 20, 40, 60, 60])])
 def test_a_mirror_is_tried_each_minute(box: Box, channel: str, gaps: list[int]) -> None:
-    """Others are tried further and further apart."""
+    """A mirror is tried each minute, others further and further apart."""
     box.answer = refusing()
     box.give(message(channel=channel))
     box.sit(400)
@@ -160,7 +160,7 @@ def test_a_step_of_the_clock_moves_further_attempts(box: Box) -> None:
 
 
 def test_full(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From its limit on, and no longer once one has left."""
+    """The outbox is full from its limit on, and no longer once one message has left."""
     monkeypatch.setattr(outbox_module, "MAX_WAITING", 2)
     answers = [Deferred[Accepted](), Deferred[Accepted]()]
     box.answer = lambda each: answers[int(each.id[1]) - 1]
@@ -228,7 +228,9 @@ def test_sent(box: Box) -> None:
 
 
 def test_given_up(box: Box) -> None:
-    """After the last of its tries, and not before; then an operator may let it be tried again, from the first on."""
+    """A message is given up after the last of its tries; then an operator may let it be tried again,
+    from the first on.
+    """
     rows.commit(box.store.db, 1, Changed({}, {}), [message()])
     rows.failed(box.store.db, "m1", outbox_module.MAX_TRIES - 2, WALL, "no")
     box.answer = refusing("no more")
@@ -247,7 +249,7 @@ def test_given_up(box: Box) -> None:
 
 
 def test_a_message_that_is_no_longer_there(box: Box) -> None:
-    """Somebody took its row away: it is forgotten without a try."""
+    """A message whose row somebody took away is forgotten without a try."""
     box.outbox.load([Waiting("gone", "g", "hook", 0, WALL)], 0)
     assert (box.tries, box.told, len(box.outbox), box.outbox.is_busy("g")) == ([], [], 0, False)
 
@@ -278,7 +280,7 @@ def test_a_stop_breaks_off_what_is_under_way(box: Box) -> None:
 
 
 def test_an_attempt_that_is_under_way_is_not_begun_twice(box: Box) -> None:
-    """However often the outbox is looked at."""
+    """An attempt under way is not begun twice, however often the outbox is looked at."""
     box.answer = lambda _: Deferred()
     box.give(message())
     for _ in range(3):

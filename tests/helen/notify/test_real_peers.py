@@ -56,7 +56,7 @@ def alertmanager(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Peer]:
 
 
 def test_alertmanager_takes_re_sends_and_ends(pump: Pump, alertmanager: Peer) -> None:
-    """amtool shows the alert with our labels; sent again it lasts longer; resolved it is gone."""
+    """Alertmanager shows the alert with our labels by amtool; sent again it lasts longer; resolved it is gone."""
     url = f"http://127.0.0.1:{alertmanager.port}"
     via, fires = an_api(url), evolve(alert("a/disk", role="db"), at=time.time(), began=time.time())
 
@@ -124,7 +124,7 @@ def mailing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Pe
 
 
 def test_a_mail_arrives(pump: Pump, mailing: tuple[Path, Peer], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Over TLS and with a password; as one thread, in words for people; the server's own words come back."""
+    """A mail arrives over TLS and with a password, as one thread, in words for people; the server's words come back."""
     folder, peer = mailing
     monkeypatch.setenv("NOTIFY_TEST_MAIL", MAIL_PASSWORD)
     password = Secret("env", "NOTIFY_TEST_MAIL")
@@ -144,7 +144,9 @@ def test_a_mail_arrives(pump: Pump, mailing: tuple[Path, Peer], monkeypatch: pyt
 
 
 def test_a_mail_that_is_refused(pump: Pump, mailing: tuple[Path, Peer], monkeypatch: pytest.MonkeyPatch) -> None:
-    """By a wrong password, a recipient that isn't there, a certificate of nobody's; the password is not shown."""
+    """A mail is refused by a wrong password, a missing recipient or an unknown certificate; the password
+    is not shown.
+    """
     folder, peer = mailing
     monkeypatch.setenv("NOTIFY_TEST_MAIL", "wrong-horse")
     ca, password = str(folder / "ca.pem"), Secret("env", "NOTIFY_TEST_MAIL")
@@ -172,7 +174,7 @@ def test_apprise_tells(pump: Pump, receiver: Receiver, tmp_path: Path) -> None:
 
 
 def test_apprise_fails_without_showing_secrets(pump: Pump, receiver: Receiver) -> None:
-    """Each URL for itself; one that is no URL, one that is refused; nothing of them is seen."""
+    """A URL that is none, or that is refused, fails for itself, and nothing of it is seen."""
     receiver.answers = [(403, {}, b"no s3cr3t-path here")]
     via = Apprise((receiver.url.replace("http://", "json://user:hunter2@") + "/s3cr3t-path", "nothing://s3cr3t-token"))
     said = told(pump, via, message(alert()))
@@ -182,7 +184,7 @@ def test_apprise_fails_without_showing_secrets(pump: Pump, receiver: Receiver) -
 
 
 def test_apprise_has_a_deadline(pump: Pump, receiver: Receiver) -> None:
-    """Whatever it does, it is killed, and nothing of it is left."""
+    """Apprise is killed at its deadline whatever it does, and nothing of it is left."""
     receiver.slow = 60.0
     via = Apprise((receiver.url.replace("http://", "json://") + "/?rto=50",))
     before = time.monotonic()
@@ -200,7 +202,7 @@ def _command(pid: str) -> bytes:
 
 
 def test_apprise_in_the_file() -> None:
-    """One URL or several, as texts or by reference; of a text only the service is shown."""
+    """The file has one URL or several, as texts or by reference; of a text only the service is shown."""
     text = '[channels.a]\ntype="apprise"\nurls=[{env="X"}, "slack://a/b/c"]\n[channels.b]\ntype="apprise"\nurls="json://x"\n'
     found = read(text).channels
     assert (found["a"].settings, found["a"].timeout) == (Apprise((Secret("env", "X"), "slack://a/b/c")), 30.0)

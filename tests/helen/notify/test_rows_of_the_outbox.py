@@ -56,7 +56,7 @@ def test_everything_comes_back_at_the_next_start(db: sqlite3.Connection) -> None
 
 
 def test_a_message_has_its_content_until_it_is_sent(db: sqlite3.Connection) -> None:
-    """One that waits, failed or was given up does; one that isn't there has none."""
+    """A message has its content while it waits, after a failure and when it was given up; a missing one has none."""
     put(db, "m1", "m2", "m3")
     rows.failed(db, "m2", 3, WALL + 60.0, "no")
     rows.dead(db, "m3", WALL + 1.0, 20, "never")
@@ -87,7 +87,7 @@ def test_only_what_was_given_up_is_revived_or_dropped(db: sqlite3.Connection) ->
 
 
 def test_only_so_many_that_were_given_up_are_kept(db: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The oldest go first; those that wait are no part of it."""
+    """A bounded number of those that were given up is kept, the newest; those that wait are no part of it."""
     monkeypatch.setattr(rows, "MAX_DEAD", 2)
     put(db, "m1", "m2", "m3", "m4", "m5")
     for id in ("m2", "m1", "m4"):
@@ -100,7 +100,7 @@ def test_only_so_many_that_were_given_up_are_kept(db: sqlite3.Connection, monkey
 
 
 def test_pages_of_a_listing(db: sqlite3.Connection) -> None:
-    """The oldest first, without what was sent; the next page begins after the last number of this one."""
+    """A page has the oldest first, without what was sent; the next one begins after the last number of this one."""
     put(db, "m1", "m2", "m3", "m4", at=5.0)
     rows.sent(db, "m2", WALL, 1)
     rows.failed(db, "m3", 2, WALL + 60.0, "no")

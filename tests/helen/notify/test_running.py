@@ -126,7 +126,7 @@ def test_without_a_file_nobody_is_told_and_it_is_said(stage: Stage) -> None:
 
 
 def test_a_file_that_is_saved_counts(stage: Stage) -> None:
-    """Within seconds, without a signal; each channel tells what the remote says, and the secret is nowhere."""
+    """A saved file counts within seconds, without a signal; each channel tells the remote's words, and no secret."""
     stage.set_up()
     listed = wait_until(lambda: stage.helen.client.get("/api/v1/notifications")["settings"], "channels")
     assert [each["name"] for each in listed] == ["hook", "mail", "page"]
@@ -158,7 +158,7 @@ def test_a_route_is_shown_rule_by_rule(stage: Stage) -> None:
 
 
 def test_a_problem_and_its_end_reach_every_channel(stage: Stage) -> None:
-    """As JSON, as a mail, on standard input; and explain knows."""
+    """A problem and its end come as JSON, as a mail, and on standard input; and explain knows."""
     stage.receiver.got.clear()
     stage.sink.mails.clear()
     (stage.folder / "paged").write_text("")

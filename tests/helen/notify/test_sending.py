@@ -53,7 +53,9 @@ def told(pump: Pump, via: Any, timeout: float = PATIENCE) -> str:
 
 
 def test_http_answers(pump: Pump, receiver: Receiver) -> None:
-    """The status and the words; a redirect isn't followed; nothing of ours comes back unmasked or unprintable."""
+    """An answer gives status and words; a redirect isn't followed; nothing of ours comes back unmasked
+    or unprintable.
+    """
     receiver.answers = [
         (200, {}, b"taken"), (204, {}, b""), (500, {}, b"no\x1b[2J " + TOKEN.encode()),
         (302, {"location": "http://elsewhere/"}, b""), (404, {}, b"x" * 100_000), (200, {}, b"\xff\xfe"),
@@ -73,7 +75,7 @@ def test_http_answers(pump: Pump, receiver: Receiver) -> None:
 
 
 def test_http_retry_after(pump: Pump, receiver: Receiver) -> None:
-    """Seconds, bounded; a date is passed over."""
+    """Retry-After is read in seconds, with a bound; a date is passed over."""
     receiver.answers = [(429, {"retry-after": each}, b"") for each in ("7", "999999", "Fri, 01 Jan 2100 00:00:00 GMT")]
     receiver.answers.append((200, {}, b""))
     channel = Channel("x", webhook(receiver.url))
@@ -139,7 +141,7 @@ def test_alertmanager_shapes(pump: Pump, receiver: Receiver) -> None:
 def test_https_trusts_whom_it_is_told_to(
     pump: Pump, receiver: Receiver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody else: without `ca` it is the system's authorities, who don't know this one."""
+    """Without `ca` Helen trusts the system's authorities, which don't know this one."""
     monkeypatch.setattr(
         "twisted.protocols.tls._get_default_clock", lambda: pump.reactor
     )  # it knows just the global one
@@ -176,7 +178,7 @@ def mail(sink: Sink, to: tuple[str, ...] = ("ops@example.org",), **more: Any) ->
 
 
 def test_a_mail(pump: Pump, sink: Sink) -> None:
-    """The server's last words; the header has what filters and threads need."""
+    """A mail is answered by the server's last words; its header has what filters and threads need."""
     assert told(pump, mail(sink, ("ops@example.org", "b@example.org"))) == "ok 250 kept as number 7"
     [(sender, to, content)] = sink.mails
     assert (sender, to) == ("helen@example.org", ["ops@example.org", "b@example.org"])
@@ -266,7 +268,7 @@ def test_commands_that_fail(pump: Pump, tmp_path: Path) -> None:
 
 
 def test_a_command_that_hangs_is_killed_with_its_children(pump: Pump, tmp_path: Path) -> None:
-    """Nothing of it is left."""
+    """A command that hangs is killed with its children, and nothing of it is left."""
     argv = program(tmp_path, f"sleep 300 & echo $! > {tmp_path}/child; echo begun; wait")
     for seconds in (0.5, 5.0, 50.0):  # a busy machine may not have started the shell within the first
         said = told(pump, Command(argv), seconds)

@@ -63,7 +63,7 @@ def test_a_line() -> None:
     ],
 )  # fmt: skip
 def test_priorities(facility: str, status: str, fires: bool, priority: int) -> None:
-    """Facility times eight, and how bad it is: crit, err, warning; the end of a problem is a notice."""
+    """A priority is the facility times eight, plus crit, err or warning; the end of a problem is a notice."""
     message = line(evolve(FIRES, status=status), fires, facility, "h", 1)
     assert message.startswith(b"<%d>1 " % priority)
     assert (b" RECOVERY [" in message, b" PROBLEM [" in message) == (not fires, fires)
@@ -159,7 +159,7 @@ def test_over_tcp(pump: Pump, server: LogServer) -> None:
 
 
 def test_over_tls(pump: Pump, tmp_path: Path) -> None:
-    """The server's certificate must be known: nothing is said to one that isn't."""
+    """A server whose certificate is unknown is told nothing."""
     ca, both = an_authority(tmp_path)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(both)
@@ -180,7 +180,7 @@ def test_over_tls(pump: Pump, tmp_path: Path) -> None:
 
 
 def test_as_datagrams(pump: Pump, tmp_path: Path) -> None:
-    """One each, by UDP and to a socket of this machine; nobody is told whether they arrived, and we say so."""
+    """A datagram goes by UDP and to a socket of this machine; nobody is told whether it arrived, and we say so."""
     with (
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp,
         socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as unix,
@@ -196,7 +196,7 @@ def test_as_datagrams(pump: Pump, tmp_path: Path) -> None:
 
 
 def test_nobody_there(pump: Pump, tmp_path: Path) -> None:
-    """A sentence each; the message is tried again later."""
+    """A server that is not there gives a sentence, and the message is tried again later."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     said = told(pump, Syslog("tcp", "127.0.0.1", port))

@@ -1,4 +1,4 @@
-"""One Helen, one agent and one receiver for all tests of this folder that need any; each has checks of its own."""
+"""Starts one Helen, one agent and one receiver for all tests of this folder that need any; each has its own checks."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ CALM = State(Condition(0, NOW - 60), Condition(0, NOW - 60))
 
 
 def view(**states: State) -> View:
-    """States of checks of `a`; `b__c` is c of b."""
+    """Return states of checks of `a`; `b__c` is c of b."""
     named = {tuple((name if "__" in name else f"a__{name}").split("__")): state for name, state in states.items()}
     return View(named, lambda key: Facts({"role": "web", "my-site": "x"}, "words"), CONFIG, NOW)  # type: ignore[arg-type]
 
@@ -170,7 +170,7 @@ def test_a_downtime_is_a_silence() -> None:
     ],
 )  # fmt: skip
 def test_when_it_is_on(changes: dict[str, Any], ended: float | None, state: str, ends: str) -> None:
-    """To come, over, or again and again."""
+    """A window is to come, on, or over, or comes again and again."""
     shown = silence_of_window(window(**changes), NOW, ended)
     assert (shown["status"], shown["endsAt"]) == ({"state": state}, ends)
 
@@ -211,7 +211,7 @@ def test_no_time(text: Any) -> None:
 
 
 def test_routes_as_their_configuration(tmp_path: Path) -> None:
-    """amtool takes it for its own, and comes to the same channels."""
+    """A configuration of routes is taken by amtool for its own, and comes to the same channels."""
     program = shutil.which("amtool")
     assert program, "amtool is missing: apt-get install prometheus-alertmanager"
     path = tmp_path / "alertmanager.yml"

@@ -138,7 +138,7 @@ def test_its_configuration(amtool: Amtool) -> None:
 
 
 def test_groups_and_names(stage: Stage, amtool: Amtool) -> None:
-    """Karma asks for these besides: alerts by receiver and labels, and the receivers."""
+    """Karma's further questions are answered: alerts by receiver and labels, and the receivers."""
     token = (stage.helen.state / "web.token").read_text().strip()
     auth = ("-H", f"Authorization: Bearer {token}")
     _, said = stage.curl(*auth, f"{stage.web}/api/v2/alerts/groups?filter=agent%3D%22am-1%22")
@@ -150,7 +150,7 @@ def test_groups_and_names(stage: Stage, amtool: Amtool) -> None:
 
 
 def test_an_alert_of_others_is_a_result(stage: Stage, amtool: Amtool) -> None:
-    """From amtool or Prometheus: it fires, and it is over."""
+    """An alert of amtool or Prometheus is a result when it fires, and when it is over."""
     stage.command("passive", "add", "am-2/Probe*")
     labels = ("alertname=ProbeFailed", "instance=am-2:9115", "severity=warning")
     amtool("alert", "add", *labels, "--annotation=summary=no answer")

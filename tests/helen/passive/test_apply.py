@@ -1,4 +1,6 @@
-"""`helen export` and `helen apply` against a real Helen: a round trip is no change, plans, refusals, two who write."""
+"""Tests `helen export` and `helen apply` against a real Helen: a round trip is no change, plans, refusals, two who
+write.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,7 @@ def folder(furnished: Stage, tmp_path: Path) -> Iterator[Path]:
 
 
 def test_a_round_trip(stage: Stage, folder: Path) -> None:
-    """Nothing is different, neither for Helen nor in the files; what others keep in the folder stays."""
+    """A round trip changes nothing for Helen and in the files; what others keep in the folder stays."""
     assert {"assignments.toml", "notifications.toml", "passive.toml", "windows.toml", "web-tokens.toml",
             "checks/pulse.lua"} <= tree(folder).keys() | {"assignments.toml"}  # fmt: skip
     assert (folder / "passive.toml").read_bytes() == (stage.helen.state / "passive.toml").read_bytes()
@@ -72,7 +74,7 @@ def edit(folder: Path, name: str, old: str, new: str) -> None:
 
 
 def test_a_plan_and_what_comes_of_it(stage: Stage, folder: Path) -> None:
-    """Each kind of change, shown before it is made; nothing is removed that is only not named."""
+    """A plan shows each kind of change before it is made; nothing is removed that is only not named."""
     (folder / "checks" / "other.lua").write_text(pulse("other", "1h"))
     edit(folder, "checks/pulse.lua", '"hello"', '"changed"')
     edit(folder, "windows.toml", "x y", "z")

@@ -47,7 +47,7 @@ def test_declaring(stage: Stage) -> None:
 
 
 def test_icinga(stage: Stage) -> None:
-    """The script of Icinga's documentation, with the key as the password; a person is told."""
+    """Icinga's documented script works with the key as the password, and a person is told."""
     key = stage.command("passive", "key", "nas")
     action = f"{stage.web}/v1/actions/process-check-result"
     body = {"type": "Service", "filter": 'host.name=="nas" && service.name=="smart"', "exit_status": 2,
@@ -79,7 +79,7 @@ def test_icinga(stage: Stage) -> None:
 
 
 def test_a_ttl_ends(stage: Stage) -> None:
-    """The next result is due when this one says, and the file's deadline counts again after that."""
+    """A ttl says when the next result is due, and the file's deadline counts again after that."""
     key = stage.command("passive", "key", "nas")
     action = f"{stage.web}/v1/actions/process-check-result?service=nas!smart"
     stage.curl("-u", f"x:{key}", action, "-d", '{"exit_status": 0, "plugin_output": "OK", "ttl": 1}')
@@ -170,7 +170,7 @@ def test_pings(stage: Stage) -> None:
 
 
 def test_a_ping_that_is_missing_is_told(stage: Stage) -> None:
-    """By its deadline, also when it began and doesn't end; the next one is the recovery."""
+    """A missing ping is told by its deadline, also when it began and doesn't end; the next one is the recovery."""
     url = stage.command("ping", "new", "often", "--every", "1s", "--grace", "1s")
     stage.curl(url)
     stage.becomes("pings/often", "critical (stale)")
@@ -182,7 +182,7 @@ def test_a_ping_that_is_missing_is_told(stage: Stage) -> None:
 
 
 def test_too_much_is_told_so(stage: Stage) -> None:
-    """Each has a limit, with the time when it may again; strangers who guess have one, too."""
+    """Each limit is told with the time when it may again; strangers who guess have one, too."""
     url = stage.command("ping", "new", "mad", "--every", "1h")
     assert stage.curl(*[url] * 31)[0] == 429  # one connection: 30 at once, and one more
     guesses = {stage.curl(f"{stage.web}/ping/guess")[0] for _ in range(25)}

@@ -53,7 +53,9 @@ def test_a_file() -> None:
 
 
 def test_a_name_wins_over_a_pattern() -> None:
-    """A check that is declared by its name is that, wherever it stands; else the first pattern that covers it."""
+    """A check that is declared by its name is that, wherever it stands; else the first pattern that
+    covers it counts.
+    """
     config = read(
         '[[check]]\nhost="a"\nid="*"\nstale="1m"\n[[check]]\nhost="a"\nid="x*"\n[[check]]\nhost="a"\nid="xy"\n'
     )
@@ -84,7 +86,7 @@ FAULTS = {
 
 @pytest.mark.parametrize("text", FAULTS, ids=range(len(FAULTS)))
 def test_a_fault(text: str) -> None:
-    """Each is told, with its place and what to write instead."""
+    """A fault is told with its place and what to write instead."""
     with pytest.raises(PassiveError) as refused:
         read(text)
     assert FAULTS[text] in str(refused.value)
@@ -134,7 +136,7 @@ def test_secrets_are_their_own_and_change_with_the_serial(tmp_path: Path) -> Non
 
 
 def test_a_limit() -> None:
-    """A burst, then so many a minute; each key its own; those seen longest ago are forgotten."""
+    """A key has a burst of its own, then so many a minute; those seen longest ago are forgotten."""
     limit = RateLimit(60.0, 2)
     assert [limit.take("a", 0.0) for _ in range(3)] == [0.0, 0.0, 1.0]
     assert limit.take("b", 0.0) == 0.0

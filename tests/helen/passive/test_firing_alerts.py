@@ -85,7 +85,7 @@ def test_the_worst_counts_and_is_named_first() -> None:
 
 
 def test_one_that_is_repeated_no_more_ends_by_itself() -> None:
-    """At its `endsAt`; the check is due until the last of them."""
+    """Such an alert ends at its `endsAt`; the check is due until the last of them."""
     memory = Memory({})
     memory.take(alert(device="sda", ends="2027-01-15T08:01:00Z"))
     firing = memory.firing.take(KEY, [read_alert(alert(device="sdb", ends="2027-01-15T08:05:00Z"), read_time)], NOW)
@@ -145,7 +145,9 @@ def test_the_host_of_an_instance(instance: str, host: str) -> None:
 
 @pytest.mark.integration
 def test_prometheus_sends(stage: Stage) -> None:
-    """To a real Helen: people are told of the problem once, and of the recovery when the last has ended. (F18)"""
+    """People are told once of the problem that Prometheus sends to a real Helen, and of the recovery when the last has
+    ended. (F18)
+    """
     stage.command("passive", "add", "node-7/*")
     stage.command("passive", "add", "shop.example/*")
     token = (stage.helen.state / "web.token").read_text().strip()

@@ -58,7 +58,7 @@ TARGETS: dict[str, tuple[dict[str, Any], tuple[str, str] | None]] = {
 
 @pytest.mark.parametrize("title", TARGETS)
 def test_whose_it_is(title: str) -> None:
-    """One object, by its name; else it is said how."""
+    """A result belongs to one object, by its name; else it is refused with the way to say it."""
     words, wanted = TARGETS[title]
     body = {"exit_status": 0, "plugin_output": "OK"} | words
     if wanted is None:
@@ -113,7 +113,7 @@ JSON = {"checkresults": [
 
 
 def test_nrdp_in_both_languages() -> None:
-    """The same, and each result has an id of its own if the request has one."""
+    """XML and JSON come to the same, and each result has an id of its own if the request has one."""
     load = {"name": "load", "value": 5.0, "unit": "", "kind": "gauge", "warn": "4", "crit": "6"}
     wanted = [
         Submission("Web1", "host", {"status": "ok", "summary": "UP"}, "nrdp", "k/0"),

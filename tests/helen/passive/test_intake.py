@@ -35,7 +35,7 @@ id = "disk"
 
 
 class Stage:
-    """A PassiveIntake; everything around it is ours. `disk` has what is not durable yet."""
+    """Holds a PassiveIntake; everything around it is ours. `disk` has what is not durable yet."""
 
     def __init__(self, folder: Path, kept: dict[str, str] | None = None) -> None:
         self.clock, self.disk, self.store = Clock(), list[tuple[Any, Deferred[None]]](), dict(kept or {})
@@ -122,7 +122,7 @@ def test_the_disk_takes_too_long(stage: Stage) -> None:
 
 
 def test_ids_are_known_per_check_and_over_a_restart(stage: Stage, tmp_path: Path) -> None:
-    """The last so many of each; the same id of another check is another result."""
+    """The last ids of each check are known, over a restart too; the same id of another check is another result."""
     for at in range(IDS_KEPT + 1):
         stage.submit("nas", "smart", f"k{at}")
         stage.sync()
@@ -138,7 +138,7 @@ def test_ids_are_known_per_check_and_over_a_restart(stage: Stage, tmp_path: Path
 
 
 def test_what_is_refused(stage: Stage) -> None:
-    """By what it is, and with what to do about it; nothing of it reaches the journal."""
+    """A refused result is told what it is and what to do about it; nothing of it reaches the journal."""
     cases = {
         ("none", "x"): NotDeclared, ("nas", "other"): NotDeclared, ("nas", "equus:gap"): NoSubmission,
         ("web-1", "disk"): NotAllowed,
@@ -153,7 +153,7 @@ def test_what_is_refused(stage: Stage) -> None:
 
 
 def test_a_host_reports_so_often(stage: Stage) -> None:
-    """One more is told when it may again; others are not concerned."""
+    """A host beyond its rate is told when it may again; others are not concerned."""
     for _ in range(RESULTS_AT_ONCE):
         stage.submit("nas", "smart")
         stage.disk.pop()[1].callback(None)
@@ -164,7 +164,7 @@ def test_a_host_reports_so_often(stage: Stage) -> None:
 
 
 def test_checks_that_a_pattern_brings_about(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each gets a rule with its first word; so many of a host, and no more."""
+    """A check of a pattern gets a rule with its first word; a host has a bounded number of them."""
     assert "vol-1" not in stage.rules["nas"]
     stage.submit("nas", "vol-1")
     assert stage.rules["nas"]["vol-1"] == Rule(attempts=1, stale=3_600.0, passive=True)

@@ -103,7 +103,7 @@ def test_a_start_moves_no_deadline_away(job: Any) -> None:
 
 
 def test_an_end_is_the_end_of_its_own_run(job: Any) -> None:
-    """Another run's start still counts, until its own time is over; then the next end is a recovery."""
+    """An end counts for its own run; another run's start still counts until its time is over."""
     two = job(86_400, 600)
     two.call(0, "start", "hangs")
     two.call(100, "start", "quick")

@@ -96,7 +96,7 @@ def test_anything(check: Any, entity: Any, metrics: Any) -> None:
 
 @pytest.mark.integration
 def test_by_curl(stage: Stage) -> None:
-    """A result like any other; a wrong key, an unknown check and a broken body are told."""
+    """An event by curl is a result like any other; a wrong key, an unknown check and a broken body are told."""
     stage.command("passive", "add", "nas2/mysql")
     key = stage.command("passive", "key", "nas2")
     body = json.dumps({"check": {"metadata": {"name": "mysql"}, "status": 2, "output": "gone"}})

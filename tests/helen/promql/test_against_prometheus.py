@@ -1,4 +1,4 @@
-"""A real Prometheus has the same series as a history of ours: the same questions have the same answers."""
+"""Tests that a real Prometheus with the same series as a history of ours gives the same answers."""
 
 from __future__ import annotations
 

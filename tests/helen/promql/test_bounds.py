@@ -75,7 +75,7 @@ def test_cells_are_counted_before_they_are_made() -> None:
 
 
 def test_expressions_have_a_budget(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One for the whole question; a list of words costs nothing, and is a list however it is escaped."""
+    """A question has one budget for all its expressions; a list of words costs nothing, however it is escaped."""
     long = Match("agent", "=~", "(?:a?){100}b")
     budget = Budget(30_000)
     assert not long.takes("a" * 100, budget) and not long.takes("a" * 100, budget)  # the second is known
@@ -89,7 +89,9 @@ def test_expressions_have_a_budget(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_segments_are_counted(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Before the first is read; a list of names takes the newest ones. Files that can't be read are passed over."""
+    """Segments are counted before the first is read; a list of names takes the newest, and passes over unreadable ones.
+    Files that can't be read are passed over.
+    """
     folder = tmp_path_factory.mktemp("history")
     (folder / "segments").mkdir()
     for n in range(5):
@@ -181,13 +183,13 @@ def test_what_is_missing_is_named(question: str) -> None:
     ],
 )
 def test_what_can_not_be_read(question: str) -> None:
-    """Is refused in a moment, with a sentence; brackets and signs within quotes are text."""
+    """A text that can not be read is refused at once, with a sentence; brackets and signs within quotes are text."""
     with pytest.raises(BadData):
         read_question(question)
 
 
 def test_brackets_in_quotes_do_not_count() -> None:
-    """Nor do signs."""
+    """Brackets and signs in quotes do not count."""
     read_question('x{a="' + "(" * 200 + "-" * 500 + '"}')
     with pytest.raises(BadData, match="is no selector"):
         read_selector("rate(x[5m])")

@@ -1,4 +1,4 @@
-"""The dashboards for Grafana: each of their queries is asked of a history with the checks that they draw."""
+"""Tests the dashboards for Grafana: each query is asked of a history with the checks that they draw."""
 
 from __future__ import annotations
 

@@ -85,7 +85,9 @@ def test_a_selector_that_stands_twice_has_both_needs() -> None:
 
 
 def test_a_metric_that_a_newer_hour_lacks_is_gone(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a lake of an older format the rows of a check tell which version of a bucket counts."""
+    """A metric that a newer hour lacks is gone: in an older format the check's rows tell which version of a bucket
+    counts.
+    """
     for day in range(DAYS):
         sums(scene.lake, day, version=1, level="h1")
     sums(scene.lake, 2, (("", "gauge"), ("used", "gauge")), version=2, level="h1")
@@ -174,7 +176,9 @@ def lot(files: dict[int, list[str]], first: int = 0, last: int = 9) -> Lot:
 
 @pytest.mark.parametrize("seed", range(30))
 def test_days_whose_files_are_others_are_read_again_and_no_others(seed: int) -> None:
-    """Whatever comes, goes and is replaced, whichever days are asked for: as if all was read each time."""
+    """The answer is as if all was read each time, whatever comes, goes and is replaced, whichever days
+    are asked for.
+    """
     rng, kept, number = random.Random(seed), KeptPieces(), 0
     files: dict[int, list[str]] = {}
     stored: dict[str, list[tuple[int, int]]] = {}  # file -> (series, time)

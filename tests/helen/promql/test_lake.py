@@ -1,4 +1,6 @@
-"""Questions that the lake answers: single results are those of the segments, and buckets add up to the same figures."""
+"""Tests questions that the lake answers: single results are those of the segments, and buckets add up to the same
+figures.
+"""
 
 from __future__ import annotations
 
@@ -158,7 +160,7 @@ def hourly(told: Told, tmp_path_factory: pytest.TempPathFactory, request: pytest
     "avg_over_time(helen_ok[2h])", "count_over_time(used[2h])",
 ])  # fmt: skip
 def test_each_result_of_an_hour_counts_once(hourly: Told, question: str) -> None:
-    """Hours are made from five minutes; late results have them made anew, or are added."""
+    """A result counts once although hours are made from five minutes and late results change them."""
     given = {"query": question, "start": BEGIN + 3 * 3_600, "end": BEGIN + 4 * 3_600, "step": 3_600}
     ours = hourly.ask("query_range", **given, resolution="h1")["result"]
     theirs = hourly.ask("query_range", has_lake=False, **given, resolution="raw")["result"]
@@ -181,7 +183,7 @@ def test_the_newest_result_is_in_no_segment(told: Told) -> None:
 
 
 def test_lists_come_from_lake_and_journal(told: Told) -> None:
-    """Names with odd letters and labels with quotes are what the check has said."""
+    """Names with odd letters and labels with quotes are those that the check has given."""
     span = {"start": BEGIN, "end": BEGIN + HOURS * 3_600}
     for has_lake in (True, False):
         assert told.ask("label/__name__/values", has_lake=has_lake, **span) == [

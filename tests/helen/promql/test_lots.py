@@ -1,4 +1,4 @@
-"""Files are read in lots: commits change few of them, lists read their span alone, and memory comes before all kept."""
+"""Tests lots of files: commits change few of them, lists read their span alone, and memory comes before all kept."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_commit_of_a_newest_day_has_that_day_read_again(
 
 @pytest.mark.parametrize("resolution", ["m5", "h1", "d1"])
 def test_a_late_result_has_its_own_day_read_again(scene: Scene, days_read: list[set[int]], resolution: str) -> None:
-    """The day shares its lot with others; it gets a file more, or its file is replaced."""
+    """Only the late result's day is read again, though it shares its lot with others."""
     if resolution != "m5":
         for each in range(DAYS):
             sums(scene.lake, each, version=1, level=resolution)
@@ -115,7 +115,7 @@ def test_a_list_of_an_hour_reads_the_buckets_of_an_hour(scene: Scene, monkeypatc
 
 
 def test_a_list_of_days_counts_series(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many buckets each of them has; one that has too many series is refused."""
+    """A list counts series and not their buckets; one that has too many series is refused."""
     monkeypatch.setattr(bucket_files, "MOST_ROWS", 200)
     assert len(scene.series("sent", (0.2, 3.9))["data"]) == 3
     monkeypatch.setattr(bucket_files, "MOST_ROWS", 2)
@@ -134,7 +134,9 @@ def test_a_list_has_the_series_of_its_span_alone(scene: Scene) -> None:
 
 
 def test_replaced_rows_are_in_no_list(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a lake of an older format a newer version of a bucket lacks the metric; h1 has lists of days."""
+    """A newer version of a bucket that lacks the metric takes it out of lists, in a lake of an older format; h1 has
+    lists of days.
+    """
     for day in range(DAYS):
         sums(scene.lake, day, version=1, level="h1")
     for day in range(DAYS):
@@ -164,7 +166,7 @@ def test_what_is_kept_gives_way_to_a_question(scene: Scene, monkeypatch: pytest.
 
 
 def test_a_question_without_room_is_refused(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Behind its second try; the next one is answered."""
+    """A question without room is refused behind its second try; the next one is answered."""
     scene.ask("used")
     tries = list[Any]()
 

@@ -1,4 +1,6 @@
-"""Questions are answered by a process that is ended when it takes too long or too much, and is started anew."""
+"""Tests that questions are answered by a process, which is ended when it takes too long or too much, and
+started anew.
+"""
 
 from __future__ import annotations
 
@@ -94,7 +96,7 @@ def test_one_that_dies_of_a_question_says_so(echo: tuple[str, ...], asked: list[
 
 
 def test_helen_waits_for_none_when_it_stops(echo: tuple[str, ...], asked: list[QueryProcesses]) -> None:
-    """One that answers is ended, and another one is not begun."""
+    """A process that answers is ended when Helen stops, and another one is not begun."""
     asked.append(QueryProcesses(Clock(), echo))
     caught: list[Exception] = []
 

@@ -1,4 +1,4 @@
-"""Answers of agents: great ones are read in a thread, one after the other, and their query hears the same."""
+"""Tests answers of agents: great ones are read in a thread, one after the other, and their query hears the same."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_small_answers_are_read_at_once(stage: Stage) -> None:
 
 
 def test_great_answers_are_read_in_a_thread_one_by_one(stage: Stage) -> None:
-    """In the order in which they came; the end is told after the last of them."""
+    """Great answers are read in the order in which they came; the end is told after the last of them."""
     for name in "cab":
         stage.answers.settle(stage.take(name), blob(READ_AT_ONCE + 1, summary=name))
     assert (stage.targets, len(stage.work)) == ([], 1)
@@ -123,9 +123,7 @@ def test_nobody_waits_any_more(stage: Stage) -> None:
 
 
 def test_many_are_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The answers are those of a fleet that somebody asked and left: none is read, nothing fails, and the next question
-    is answered.
-    """
+    """Answers to a question that was left are not read, nothing fails, and the next question is answered."""
     stage = Stage(monkeypatch, "".join(map(chr, range(0x4E00, 0x4E00 + 2_000))))
     given = blob(READ_AT_ONCE + 1)
     for name in stage.links:
@@ -143,7 +141,7 @@ def test_many_are_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_time_is_over_while_a_thread_reads(stage: Stage) -> None:
-    """The target has expired, once; its agent isn't told to give up what it has done."""
+    """A target whose answer a thread reads expires once; its agent isn't told to give up what it has done."""
     stage.answers.settle(stage.take("a"), blob(20_000))
     stage.queries.sweep(10.0)
     assert sorted(stage.outcomes) == [(name, "expired") for name in "abc"]
@@ -160,7 +158,7 @@ def test_an_agent_that_goes_while_a_thread_reads(stage: Stage) -> None:
 
 
 def test_a_fault_takes_that_answer_alone(stage: Stage) -> None:
-    """The outcome says so, the log has the rest, and the next one is read."""
+    """A fault is told as the outcome of that answer, logged, and the next answer is read."""
 
     def fail(_: bytes) -> Any:
         raise ZeroDivisionError

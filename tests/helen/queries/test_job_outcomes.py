@@ -56,7 +56,7 @@ def test_parameters_that_cannot_be_used(change: dict[str, Any], sentence: str) -
 
 
 def test_for_how_long_an_order_is_signed() -> None:
-    """The wait, the answer, and five minutes for clocks; a day is the most."""
+    """An order is signed for the wait, the answer, and five minutes for clocks; a day is the most."""
     assert order_life(0.0, 30.0) == 330.0
     assert order_life(23 * 3_600, 30.0) == 83_130.0
     assert order_life(86_070.0, 30.0) == one_off.MAX_LIFE
@@ -65,7 +65,7 @@ def test_for_how_long_an_order_is_signed() -> None:
 
 
 def test_which_names_are_one_agent() -> None:
-    """Patterns and labels are not."""
+    """A name is one agent, while patterns and labels are not."""
     assert plain_names(["web-1", "web*", "web-?", "w[ab]", "role=web", "db.x"]) == ["web-1", "db.x"]
 
 
@@ -129,7 +129,7 @@ def test_what_is_left_out_first(most: int, kept: set[str]) -> None:
 
 
 def test_answers_are_kept(tmp_path: Path) -> None:
-    """Also those before a line that a crash has cut off; and there may be none."""
+    """Answers before a line that a crash has cut off are kept, and there may be none."""
     path = tmp_path / "jobs" / "1.ndjson"
     assert (answer_file.load(path), answer_file.read_on(path, 0)) == (None, ([], 0))
     answer_file.begin(path, ("a", "b", "c"))

@@ -1,4 +1,4 @@
-"""Questions: every target is accounted for, in whatever order things happen."""
+"""Tests questions: every target is accounted for, in whatever order things happen."""
 
 import random
 from collections.abc import Callable
@@ -91,7 +91,7 @@ def test_an_answer_on_its_way_outlives_its_link(asker: Asker) -> None:
 
 
 def test_an_answer_that_becomes_durable_too_late(asker: Asker) -> None:
-    """The target has expired, once; the agent isn't told to cancel what it has done."""
+    """A target expires once; its agent isn't told to cancel what it has done."""
     link = FakeLink()
     asker.start(("a", link))
     claim = asker.queries.take_answer(link, 1)
@@ -144,7 +144,9 @@ def test_a_great_fleet_is_asked_in_steps() -> None:
 
 
 def test_a_great_fleet_is_given_up_in_steps() -> None:
-    """AT_ONCE a step, each once: one that answers meanwhile has answered, none is asked any more, the end is last."""
+    """AT_ONCE agents are given up in a step, each once; one that answers meanwhile has answered, and the
+    end is last.
+    """
     asker, links = Held(), [FakeLink(f"a{n}") for n in range(4 * AT_ONCE)]
     query = asker.start(*((link.name, link) for link in links))
     asker.walks.step()
@@ -167,7 +169,7 @@ def test_a_great_fleet_is_given_up_in_steps() -> None:
 
 
 def test_a_great_fleet_is_abandoned_in_steps() -> None:
-    """While it expires, too: nobody is told any more, and the agents still are."""
+    """The agents are told to give up while their question expires, and nobody else is told any more."""
     asker, links = Held(), [FakeLink(f"a{n}") for n in range(3 * AT_ONCE)]
     query = asker.start(*((link.name, link) for link in links))
     while asker.walks.left:
@@ -224,7 +226,7 @@ def test_every_target_is_accounted_for(asker: Asker, seed: int) -> None:
 @pytest.mark.parametrize("faulty", ["on_target", "on_end", "cancel", "ask"])
 @pytest.mark.parametrize("is_gone", [False, True])
 def test_a_fault_with_one_agent_takes_no_others_outcome(faulty: str, is_gone: bool) -> None:
-    """Each of them may raise: every other target has its outcome, the end is told, and the queries after it go on."""
+    """A fault with one agent leaves every other target its outcome, the end is told, and later queries go on."""
     asker, shared, calls = Held(), FakeLink("shared"), [0]
 
     def sometimes(call: Callable[..., Any]) -> Callable[..., Any]:
@@ -264,7 +266,7 @@ def test_a_fault_with_one_agent_takes_no_others_outcome(faulty: str, is_gone: bo
 
 @pytest.mark.parametrize("late", [1, AT_ONCE, 2 * AT_ONCE + 3])
 def test_agents_that_are_asked_while_their_query_is_given_up(late: int) -> None:
-    """However many there are after the steps were counted: each expires, and the end is told once."""
+    """Such agents expire, however many there are after the steps were counted, and the end is told once."""
     asker, links = Held(), [FakeLink(f"a{n}") for n in range(AT_ONCE)]
     query = asker.start(*((link.name, link) for link in links))
     asker.queries.sweep(10.0)

@@ -1,4 +1,4 @@
-"""Orders as Helen makes, takes and writes them down, without a reactor."""
+"""Tests orders as Helen makes, takes and writes them down, without a reactor."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_she_holds_no_key(elsewhere: Made) -> None:
     ids=["stranger", "late", "other file", "none", "broken"],
 )
 def test_orders_that_no_agent_would_follow(elsewhere: Made, order: Signed, why: str) -> None:
-    """Helen itself says so, and asks nobody."""
+    """Helen refuses an order that no agent would follow, and asks nobody."""
     with pytest.raises(OrderRefused, match=why):
         elsewhere.prepare(order)
     assert elsewhere.store.audited == []
@@ -151,6 +151,6 @@ def test_orders_that_no_agent_would_follow(elsewhere: Made, order: Signed, why: 
     ],
 )
 def test_what_cannot_be_ordered(made: Made, code: Code, why: str) -> None:
-    """A sentence, and nothing is signed."""
+    """An order that cannot be given ends with a sentence, and nothing is signed."""
     with pytest.raises(OrderRefused, match=why):
         made.prepare(code)

@@ -1,4 +1,4 @@
-"""Each quota has a name, a default and a setting; what can't be used is said in a sentence."""
+"""Tests that each quota has a name, a default and a setting; one that can't be used is told in a sentence."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_both_sides_of_questions(most: str, good: bool) -> None:
 
 
 def test_a_bucket_fills_up_to_its_burst() -> None:
-    """In whole ones; the part of one is not lost, however often it is looked at."""
+    """A bucket fills in whole ones up to its burst; the part of one is not lost, however often it is looked at."""
     bucket = Bucket(Quota("results", 10, 60), 100.0)
     bucket.left = 0
     seen = []

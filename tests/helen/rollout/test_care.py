@@ -28,7 +28,9 @@ def plan(rings: str = USUAL, usual: Limits = USUAL_PLAN.limits, **gates: str) ->
     ],
 )  # fmt: skip
 def test_rings_of_a_program(usual: str, rings: str, passes: bool) -> None:
-    """All of the operator's, in their order; a label may stand for the whole fleet, so only shares come between."""
+    """A program's rings have all of the operator's, in their order; a label may be the whole fleet, so only shares come
+    between.
+    """
     assert (looser(plan(rings), plan(usual)) is None) is passes
 
 

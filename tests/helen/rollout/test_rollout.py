@@ -77,14 +77,14 @@ def test_who_is_in_a_ring() -> None:
 
 
 def test_not_always_the_same_victims() -> None:
-    """Another version, other agents: of 50 pushes nobody is in more than a few first rings."""
+    """Of 50 pushes of other versions no agent is in more than a few first rings."""
     agents, spec = fleet(100), read_rings("1%")[0]
     chosen = [choose(agents, spec, frozenset(), version, KEY) for version in range(50)]
     assert len(frozenset.union(*chosen)) > 30
 
 
 def test_those_who_are_away_count_but_are_not_chosen() -> None:
-    """A Helen that has just started sees few agents: a ring must not be all of those."""
+    """Agents that are away count for a share, since a Helen that has just started sees few."""
     agents = [evolve(each, is_here=n < 3) for n, each in enumerate(fleet(100))]
     assert len(choose(agents, read_rings("2%")[0], frozenset(), 7, KEY)) == 2
     assert choose(agents, read_rings("50%")[0], frozenset(), 7, KEY) == {"a-0", "a-1", "a-2"}
@@ -131,7 +131,7 @@ def test_what_a_version_touches() -> None:
     ],
 )
 def test_limits(said: dict[str, str], found: Limits) -> None:
-    """By name; the rest is as usual; JSON there and back."""
+    """Limits are set by name; the rest is as usual, also after JSON."""
     assert read_limits(said) == found
     assert Limits.from_json(json.loads(json.dumps(found.to_json()))) == found
 
@@ -146,7 +146,7 @@ def test_limits(said: dict[str, str], found: Limits) -> None:
     ],
 )  # fmt: skip
 def test_limits_that_are_none(name: str, value: str, sentence: str) -> None:
-    """Each is a sentence."""
+    """A limit that is none is refused with a sentence."""
     with pytest.raises(ValueError, match=sentence):
         read_limits({name: value})
 
@@ -214,7 +214,7 @@ def test_a_reason_names_some_who_failed() -> None:
     ],
 )  # fmt: skip
 def test_time_and_memory(took: float, peak: float, said: str | None) -> None:
-    """Beyond the factor and the slack; one odd run of three moves no median."""
+    """Time and memory fail beyond the factor and the slack; one odd run of three moves no median."""
     found = Evidence(LIMITS)
     for member in ("a", "b"):
         found.expect((member, "disk"), "disk", runs("ooo"))
@@ -323,7 +323,7 @@ class Course:
 
 
 def play(course: Course, table: str) -> None:
-    """Each line is `TIME WORD [NAME ...] | OUTCOME`; without names all members of the ring."""
+    """Play lines of `TIME WORD [NAME ...] | OUTCOME`; without names all members of the ring act."""
     for line in table.strip().splitlines():
         told, _, expected = line.partition("|")
         time, word, *names = told.split()
@@ -410,7 +410,7 @@ def test_what_one_member_refuses_is_no_reason_by_itself() -> None:
 
 
 class Untouched(dict[str, Any]):
-    """Must not be looked at."""
+    """Raises when anybody looks at it."""
 
     def items(self) -> Any:
         raise AssertionError("a thread has looked at what the reactor changes")
@@ -445,7 +445,7 @@ def test_another_agent_is_asked_as_like_the_first_as_can_be() -> None:
 
 
 def test_an_agent_that_is_set_aside_is_in_no_early_ring_and_not_listened_to() -> None:
-    """Unless there is no other; in the ring of all its refusal decides nothing, and it is not waited for."""
+    """Such an agent is in an early ring only if there is no other; its refusal in the last ring decides nothing."""
     agents = [Candidate(f"a-{n}", is_aside=n < 3) for n in range(5)]
     assert choose(agents, read_rings("80%")[0], frozenset(), 7, KEY) == {"a-3", "a-4"}
     alone = choose(agents[:3], read_rings("1%")[0], frozenset(), 7, KEY)
@@ -509,7 +509,7 @@ def test_who_is_away_and_who_leaves() -> None:
 
 
 def test_few_that_are_missing_are_let_go() -> None:
-    """At most one in twenty, when patience is over; the rest has been judged."""
+    """At most one in twenty is let go when patience is over; the rest has been judged."""
     course = Course("100%", 20)
     play(
         course,
@@ -525,7 +525,7 @@ def test_few_that_are_missing_are_let_go() -> None:
 
 
 def test_silence() -> None:
-    """Nobody has loaded it; or there is nobody at all."""
+    """A ring fails in which nobody has loaded the version, or that nobody is in."""
     play(Course("100%", 2), "100 tick | undo: after 100 s not loaded: a-0, a-1")
     play(
         Course("100%", 2),
@@ -537,7 +537,7 @@ def test_silence() -> None:
 
 
 def test_nothing_to_compare() -> None:
-    """A check that nobody runs: the window, and the reason says so."""
+    """A check that nobody runs has its ring wait for the window, and the reason says so."""
     course = Course("100%", 2)
     course.ring.loaded("a-0", {}, 1.0)
     course.ring.loaded("a-1", {}, 2.0)
@@ -551,7 +551,7 @@ def test_nothing_to_compare() -> None:
 
 
 def test_a_pause() -> None:
-    """Nobody else gets it; what is too bad goes back all the same; patience begins anew."""
+    """Nobody else gets a paused version; what is too bad goes back all the same; patience begins anew."""
     course = Course("100%", 1)
     play(
         course,
@@ -587,7 +587,7 @@ def test_a_pause() -> None:
 
 
 def test_rings_that_add_nobody_are_passed_over() -> None:
-    """With one agent there is one ring, and when it has passed all is done."""
+    """Rings that add nobody are skipped: with one agent all is done when the first ring has passed."""
     course = Course("1%,10%,100%", 1)
     play(
         course,
@@ -605,7 +605,7 @@ def test_rings_that_add_nobody_are_passed_over() -> None:
 
 
 def test_nothing_is_decided_before_the_history_is_read() -> None:
-    """Else the old version's errors would be the new one's."""
+    """A ring decides nothing before the history is read, or the old version's errors would be the new one's."""
     course = Course("100%", 1)
     course.ring.is_compared = False
     play(

@@ -51,7 +51,7 @@ def slugs(peer: Peer) -> list[str]:
 @pytest.mark.adversary(45)
 @pytest.mark.parametrize(("seconds", "ended"), [(HANDSHAKE_SECONDS - 0.5, None), (HANDSHAKE_SECONDS, "aborted")])
 def test_the_handshake(notebook: Notebook, clock: Clock, seconds: float, ended: str | None) -> None:
-    """10 s, then it is cut without a word: there is nobody to talk to yet."""
+    """A handshake has 10 s, then it is cut without a word: there is nobody to talk to yet."""
     peer = Peer(notebook, clock, encrypted=True)
     peer.pass_time(seconds)
     assert (peer.transport.ended, peer.transport.value()) == (ended, b"")
@@ -94,7 +94,7 @@ def test_hello_is_told_to_the_house(peer: Peer) -> None:
 
 @pytest.mark.parametrize("name", ["Web", "a/b", "..", "x" * 64])
 def test_a_name_that_no_agent_may_have(notebook: Notebook, clock: Clock, name: str) -> None:
-    """Nobody vouches for names without TLS; still they become paths and patterns elsewhere."""
+    """Such a name is refused, as names without TLS are nobody's proof and become paths and patterns elsewhere."""
     assert slugs(Peer(notebook, clock, name).hello()) == ["not-enrolled"]
 
 
@@ -209,7 +209,7 @@ def test_pings_are_answered(admitted: Peer) -> None:
 
 
 def test_held_for_several_reasons(admitted: Peer) -> None:
-    """Each is let go by itself; only then is anything heard, and in order."""
+    """Each reason is let go by itself; only then is anything heard, and in order."""
     admitted.connection.hold(Hold.JOURNAL)
     admitted.connection.hold(Hold.ENROLMENT)
     assert admitted.transport.is_paused
@@ -277,7 +277,7 @@ def test_a_peer_that_does_not_hang_up(admitted: Peer, seconds: float, ended: str
 
 
 def test_only_one_last_word(admitted: Peer) -> None:
-    """Nothing is said or heard after it."""
+    """After a last word nothing is said or heard."""
     admitted.connection.refuse("overloaded")
     admitted.connection.refuse("internal")
     admitted.connection.send(m.Ping(1))
@@ -287,7 +287,7 @@ def test_only_one_last_word(admitted: Peer) -> None:
 
 
 def test_what_was_said_before_the_last_word_leaves_first(admitted: Peer) -> None:
-    """In one write with it."""
+    """Earlier words leave in one write with the last one."""
     admitted.connection.send(m.Ack("s", 5))
     admitted.connection.refuse("shutting-down;retry-after=1")
     assert admitted.hear() == [m.Ack("s", 5), m.Error("shutting-down;retry-after=1")]
@@ -309,7 +309,7 @@ def test_a_certificate_that_expires_while_it_is_connected(notebook: Notebook, cl
 
 
 def test_a_fault_of_ours_ends_this_connection_alone(admitted: Peer) -> None:
-    """With `internal`; the house has the traceback."""
+    """A fault of ours ends this connection with `internal`; the owner has the traceback."""
 
     def break_down(connection: object, message: object) -> None:
         raise KeyError("ours")
@@ -352,7 +352,7 @@ def test_256_messages_a_turn(admitted: Peer, number: int, more: bool) -> None:
 
 
 def test_64_outstanding(admitted: Peer) -> None:
-    """The 65th check has no bytes."""
+    """A 65th outstanding check has no bytes."""
     for _ in range(64):
         admitted.connection.send(m.Check("cpu", admitted.connection.next_id(), b""))
     with pytest.raises(Exception, match="64 checks are outstanding already"):
@@ -422,7 +422,7 @@ def test_a_reader_that_catches_up_starts_anew(admitted: Peer) -> None:
 
 
 def test_congested_by_what_is_still_to_be_written(admitted: Peer) -> None:
-    """In one turn an agent may ask for 64 files of a megabyte: the second one waits."""
+    """In one turn an agent may ask for 64 files of a megabyte, and the second one waits."""
     admitted.connection.send(m.Schedule(1, b"x" * (UNSENT_MUCH - 100)))
     assert not admitted.connection.congested
     admitted.connection.send(m.Schedule(2, b"x" * 100))
@@ -475,7 +475,7 @@ def test_a_record_that_is_one_report(admitted: Peer) -> None:
 
 @pytest.mark.parametrize("first", [b"", b"report s 2 di", REPORT % 2 + b"repo", b"ping 1\n"])
 def test_records_as_any_bytes(admitted: Peer, first: bytes) -> None:
-    """Whatever is unread before a record, or more than one message in it: the messages are those of the stream."""
+    """The messages are those of the stream, whatever is unread before a record, or if one has several."""
     admitted.raw(REPORT % 1)
     admitted.house.events.clear()
     stream = first + (REPORT % 2 + REPORT % 3)[len(first.replace(b"ping 1\n", b"")) :]
@@ -486,7 +486,7 @@ def test_records_as_any_bytes(admitted: Peer, first: bytes) -> None:
 
 @pytest.mark.parametrize("why", ["held", "busy", "contested", "closing"])
 def test_a_record_at_another_time(admitted: Peer, why: str) -> None:
-    """A record waits where bytes would wait, is heard by the roster where a name is in dispute, or comes too late."""
+    """A record waits where bytes would, is heard by the roster while a name is in dispute, or comes too late."""
     admitted.raw(REPORT % 1)
     admitted.house.events.clear()
     connection, heard = admitted.connection, []

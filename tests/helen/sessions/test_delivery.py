@@ -66,7 +66,7 @@ def _links(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_check_of_a_mesh_with_the_id_of_an_own_one() -> None:
-    """The agent's own counts, and no id is twice in what is evaluated or sent: an agent refuses the whole of such."""
+    """The agent's own entry counts, and no id comes twice, since an agent refuses a whole schedule for that."""
     stage = Stage(OWN + MESH)
     assert stage.told == [[("cpu", "cpu"), ("ping@edge-3", "disk"), ("ping@edge-2", "ping"), ("ping@edge-4", "ping")]]
     assert stage.link.sent == [["cpu", "ping@edge-3", "ping@edge-2", "ping@edge-4", "switch"]]
@@ -75,7 +75,7 @@ def test_a_check_of_a_mesh_with_the_id_of_an_own_one() -> None:
 
 @pytest.mark.parametrize(("limit", "most"), [("MAX_ENTRIES", 3), ("MAX_SCHEDULE", 380)])
 def test_more_than_a_schedule_takes(limit: str, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Entries that it has no room for are left out and told: of targets first, then of meshes; its own checks stay."""
+    """Entries without room are left out and told: of targets first, then of meshes; the agent's own checks stay."""
     monkeypatch.setattr(schedules, limit, most)
     stage = Stage(OWN + MESH)
     assert stage.link.sent == [["cpu", "ping@edge-3", "ping@edge-2"]]

@@ -1,4 +1,4 @@
-"""Joined writes, and walks through a fleet in short steps."""
+"""Tests joined writes, and walks through a fleet in short steps."""
 
 from functools import partial
 from typing import Any
@@ -35,7 +35,7 @@ class Speaker:
 
 
 class OneTurn:
-    """A reactor whose turns are taken one at a time; a Clock would take those that are asked for meanwhile, too."""
+    """Is a reactor whose turns are taken one at a time; a Clock would take those that are asked for meanwhile, too."""
 
     def __init__(self) -> None:
         self.calls: list[Any] = []
@@ -99,7 +99,7 @@ def test_a_walk_takes_breaks() -> None:
 
 
 class Slow(Speaker):
-    """One that takes most of a turn, and asks for another."""
+    """Is a speaker that takes most of a turn, and asks for another."""
 
     def __init__(self, log: list[str], name: str, turns: FairTurns, now: list[float]) -> None:
         super().__init__(log, name)
@@ -138,7 +138,7 @@ class Call:
 
 
 class Paced:
-    """A reactor that makes the calls of one moment at a time, and says when that is."""
+    """Is a reactor that makes the calls of one moment at a time, and says when that is."""
 
     def __init__(self, now: list[float]) -> None:
         self.now = now
@@ -160,7 +160,7 @@ class Paced:
 
 
 class Busy(Speaker):
-    """A connection with so many slices to go, each of which takes as long as it may."""
+    """Is a connection with so many slices to go, each of which takes as long as it may."""
 
     is_busy = True
 
@@ -177,7 +177,9 @@ class Busy(Speaker):
 
 
 def test_the_busy_have_one_slice_between_them_and_rest_after_it() -> None:
-    """However many they are, another's message waits for one; they go round, and have half of the time at most."""
+    """Another's message waits for one slice, however many are busy; they go round, and have half of the
+    time at most.
+    """
     log, now = [], [50.0]
     reactor = Paced(now)
     turns = FairTurns(reactor, lambda: now[0])
@@ -231,7 +233,9 @@ def test_a_rest_has_an_end() -> None:
 
 
 def test_stop_ends_the_turns_of_the_busy() -> None:
-    """Nobody is listened to any more; of the rotation, which others share, one empty turn is left in the reactor."""
+    """Nobody is listened to after a stop; of the rotation, which others share, one empty turn is left in
+    the reactor.
+    """
     now, log = [0.0], list[str]()
     reactor = Paced(now)
     turns = FairTurns(reactor, lambda: now[0])
@@ -245,7 +249,9 @@ def test_stop_ends_the_turns_of_the_busy() -> None:
 
 @pytest.mark.parametrize(("is_pressed", "step"), [(False, CALM_STEP_SECONDS), (True, STEP_SECONDS)])
 def test_what_came_in_waits_once_the_turn_has_had_its_time(is_pressed: bool, step: float) -> None:
-    """The first is handled in any case; the next turn begins anew (F73). Turns are short while an agent floods."""
+    """The first speaker of a turn is handled in any case; the rest waits for the next turn (F73). Turns are short while
+    an agent floods.
+    """
     reactor, now = OneTurn(), [100.0]
     turns = FairTurns(reactor, lambda: now[0])
     if is_pressed:
@@ -310,7 +316,7 @@ def test_a_walk_that_is_awaited() -> None:
 
 @pytest.mark.parametrize("bad", [0, 2, 4])
 def test_a_fault_ends_a_walk_that_is_awaited(bad: int) -> None:
-    """Once, with that fault; another walk goes on."""
+    """Such a walk ends once with that fault, and another walk goes on."""
     clock, taken, others = Clock(), list[int](), list[int]()
     turns = FairTurns(clock, clock.seconds)
 

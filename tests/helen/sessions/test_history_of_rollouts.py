@@ -40,7 +40,7 @@ def ats(found: dict[tuple[str, str], list[Sample]]) -> dict[str, list[int]]:
 
 
 def test_samples_by_check() -> None:
-    """In the order of the journal, each once; answers to questions and other checks are left out."""
+    """Samples are in the order of the journal, each once; answers to questions and other checks are left out."""
     recent = [
         record(3, "a"),
         record(5, "a"),

@@ -1,4 +1,4 @@
-"""One connection of the hub: TLS records however they are cut, writes that the kernel refuses, and every end."""
+"""Tests one connection of the hub: TLS records however they are cut, writes that the kernel refuses, and every end."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_records_cut_anywhere(connect: Callable[..., Pair], version: ssl.TLSVers
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_place_of_a_cut(connect: Callable[..., Pair], version: ssl.TLSVersion) -> None:
-    """Two records in two reads, whatever byte the first read ends with; and a whole record after them."""
+    """Two records in two reads are heard, whatever byte the first read ends with; and a whole record after them."""
     pair = connect(version)
     messages = [b"first", b"second message"]
     for place in range(1, len(stream_of(pair, messages))):
@@ -143,7 +143,7 @@ def test_what_a_result_costs(
 
 
 def test_what_a_part_of_a_great_result_costs(connect: Callable[..., Pair], counted: dict[str, int]) -> None:
-    """A few great records go into TLS at once: each call lets another thread have the interpreter, for a while."""
+    """A part of a few great records costs one call into TLS, each of which lets another thread have the interpreter."""
     pair = connect()
     stream = stream_of(pair, [b"x" * 16_000] * 4)
     for name in counted:
@@ -158,7 +158,7 @@ def test_what_a_part_of_a_great_result_costs(connect: Callable[..., Pair], count
 
 
 def test_many_small_records_go_into_tls_in_parts(connect: Callable[..., Pair], counted: dict[str, int]) -> None:
-    """Each might be a change of keys: none of them says so, as long as TLS has not read it."""
+    """Such records go in parts, since each might be a change of keys, and TLS tells that only when it has read it."""
     pair = connect()
     for count in (RECORDS_AT_ONCE, 10 * RECORDS_AT_ONCE):
         stream = stream_of(pair, [b"x" * 300] * count)
@@ -269,7 +269,7 @@ ENDS: list[tuple[str, Callable[[Pair], None], str]] = [
 def test_every_end(
     connect: Callable[..., Pair], name: str, end: Callable[[Pair], None], reason: str, shaken: bool
 ) -> None:
-    """The protocol hears it once, in a later turn; the socket is forgotten while it is open; nothing is left."""
+    """The protocol is told an end once, in a later turn; the socket is forgotten while it is open; nothing is left."""
     if not shaken and name not in ("the end of the socket", "garbage", "Helen aborts"):
         return
     gc.collect()
@@ -298,7 +298,7 @@ def test_every_end(
 
 
 def test_the_fault_of_one_is_no_other_ones(connect: Callable[..., Pair]) -> None:
-    """The queue of errors is the thread's: what a bad peer leaves in it ends nobody else."""
+    """The queue of errors is the thread's, and an error that a bad peer leaves in it ends nobody else."""
     bad, good = connect(), connect()
     bad_record(bad)
     bad.transport.read()
@@ -326,7 +326,7 @@ def test_a_fault_behind_a_message_that_ends_its_connection(connect: Callable[...
 
 
 def test_an_error_that_another_caller_left(connect: Callable[..., Pair], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A record without a message, alone in its chunk, is judged with an empty queue: older OpenSSL looks there."""
+    """A record without a message is judged with an empty queue, at which older OpenSSL looks."""
     pair, queued = connect(), list[int]()
     real = calls.ssl_get_error
     monkeypatch.setattr(

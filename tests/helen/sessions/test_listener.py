@@ -1,4 +1,4 @@
-"""The door: strangers are counted by network, deadlines are looked at, one bad connection hurts no other."""
+"""Tests the listener: strangers are counted by network, deadlines are looked at, one bad connection hurts no other."""
 
 from __future__ import annotations
 
@@ -63,13 +63,15 @@ def knock(door: Any, host: str = "192.0.2.1") -> AgentConnection | None:
      ("unix", "unix")],
 )  # fmt: skip
 def test_what_one_place_is(host: str, network: str) -> None:
-    """A /24, a /64; an IPv4 address in IPv6 clothes is an IPv4 address."""
+    """One place is a /24 or a /64; an IPv4 address in IPv6 form is an IPv4 address."""
     assert network_of(host) == network
 
 
 @pytest.mark.adversary(45)
 def test_200_strangers_of_one_network(home: Home, door: AgentListener) -> None:
-    """The oldest goes for the next one, there and only there; one that is admitted or goes makes room (F55)."""
+    """The oldest stranger goes for the next one, in that network only; one that is admitted or goes
+    makes room (F55).
+    """
     inside = [knock(door, f"192.0.2.{n}") for n in range(MAX_STRANGERS)]
     assert knock(door, "192.0.3.1") is not None
     assert home.connections.turned_away == 0
@@ -107,7 +109,7 @@ def test_a_stranger_that_has_spoken_stays_before_those_that_are_silent(home: Hom
 
 
 def test_a_few_connections_are_accepted_in_a_turn(home: Home, door: AgentListener) -> None:
-    """Twisted's Port takes ever more of a flood at once, and hundreds hold up every agent (F55)."""
+    """A few connections are accepted in a turn, or hundreds of a flood would hold up every agent (F55)."""
     port = SimpleNamespace(numberAccepts=500)
     door.accepts_on(port)
     assert knock(door) is not None
@@ -117,7 +119,7 @@ def test_a_few_connections_are_accepted_in_a_turn(home: Home, door: AgentListene
 def test_those_that_went_for_others_are_counted_and_not_logged(
     home: Home, door: AgentListener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A line for each would fill the disk of a Helen that is flooded; one that is dropped for a reason has its line."""
+    """Such ends are counted, as a line for each would fill the disk; one that is dropped for a reason has its line."""
     lines: list[str] = []
     monkeypatch.setattr(AgentConnection, "log", SimpleNamespace(info=lambda text, **fields: lines.append(text)))
     connections = [knock(door) for _ in range(MAX_OF_ADDRESS + 7)]
@@ -214,7 +216,7 @@ def test_the_tick(door: AgentListener, clock: Clock) -> None:
 
 
 def test_a_tick_takes_turns(home: Home, door: AgentListener, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each look takes a millisecond here: some connections a turn, each once, and none that has ended meanwhile."""
+    """A tick looks at some connections in a turn, each once, and at none that has ended meanwhile."""
     waiting = [knock(door, f"192.0.{n}.1") for n in range(10)]
     looked, turns = list[AgentConnection](), list[int]()
 
@@ -264,7 +266,7 @@ def test_a_stranger_too_many_under_tls(door: AgentListener, monkeypatch: pytest.
 
 @pytest.mark.parametrize("address", ["192.0.2.1", "2001:db8::1"])
 def test_a_site_behind_one_address_comes_back_as_a_whole(home: Home, door: AgentListener, address: str) -> None:
-    """After a restart each of its agents is a stranger: it has a place beside those that anybody has there."""
+    """Each agent of the site has a place after a restart, beside those that anybody has there."""
     for number in range(300):
         home.connections.came_from(f"agent-{number}", address)
     agents = [knock(door, address) for _ in range(300 + MAX_OF_ADDRESS)]

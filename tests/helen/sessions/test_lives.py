@@ -48,7 +48,7 @@ def closed(peers: list[Any]) -> list[int]:
 
 @pytest.mark.adversary(23)
 def test_a_certificate_expires_among_a_thousand(crowd: tuple[Any, Any, list[Any]], clock: Clock) -> None:
-    """Within one tick of its last moment, 2 s at most; nobody else is closed."""
+    """A connection is closed within one tick of its certificate's last moment, 2 s at most; nobody else is."""
     _, listener, peers = crowd
     assert TICK_SECONDS <= 2.0
     for peer in peers:
@@ -75,7 +75,7 @@ def test_a_revocation_among_a_thousand(crowd: tuple[Any, Any, list[Any]]) -> Non
 
 @pytest.mark.adversary(27)
 def test_a_twin_is_refused_shown_and_audited(clock: Clock) -> None:
-    """A cloned machine: the one that was there stays, and an operator can see where the other one is."""
+    """The agent that was there first stays, and an operator can see where its clone is."""
     home = home_of_house(clock)
     first, twin = home.agent("web-1"), home.agent("web-1")
     twin.connection.address = "192.0.2.9"

@@ -33,7 +33,7 @@ def test_offsets_move_in_turns() -> None:
 
 @pytest.mark.parametrize("between", [0, 1, 4, 10, 13])
 def test_a_step_while_another_is_followed(between: int) -> None:
-    """However far the first has come: every sample moves by all the steps that came after it, and by no other."""
+    """Every sample moves by all the steps that came after it, and by no other, however far the first walk has come."""
     walks, agents = HeldWalks(), {f"a{number}": Agent(f"a{number}") for number in range(10)}
     roster, none = SimpleNamespace(agents=agents), SimpleNamespace()
     intake: Any = ResultIntake(none, roster, none, none, walks, none, lambda: 0.0)  # type: ignore[arg-type]

@@ -61,7 +61,7 @@ def test_both_sides_of_results(clock: Clock, number: int, errors: list[str]) -> 
 
 @pytest.mark.parametrize(("last", "errors"), [(1_048_576, 0), (1_048_577, 1)])
 def test_both_sides_of_bytes(clock: Clock, last: int, errors: int) -> None:
-    """2 MiB to the byte; blobs on the disk are these bytes (F52)."""
+    """An agent may send 2 MiB to the byte; blobs on the disk are these bytes (F52)."""
     home = Home(clock, "bytes=2MiB/1MiB")
     peer = home.agent()
     peer.hear()
@@ -93,7 +93,7 @@ def test_a_spool_is_delayed_never_lost(clock: Clock) -> None:
 
 
 def test_the_other_agent_notices_nothing(clock: Clock) -> None:
-    """Quotas are of each agent."""
+    """An agent's quota leaves the other agent alone."""
     home = Home(clock, "results=5/60")
     hostile, honest = home.agent("evil"), home.agent("web-1")
     honest.hear()
@@ -267,8 +267,8 @@ def reports(first: int, count: int) -> list[m.Message]:
 
 
 def test_agents_wait_while_states_are_behind(clock: Clock) -> None:
-    """Results that are acknowledged and not evaluated would else grow without a bound; agents go on once there
-    is room.
+    """Agents wait while states are behind, or results that are acknowledged and not evaluated would grow without a
+    bound.
     """
     home = Home(clock)
     peer = home.agent()
@@ -293,7 +293,9 @@ def test_agents_wait_while_states_are_behind(clock: Clock) -> None:
 
 @pytest.mark.parametrize("late", ["states", "journal"])
 def test_a_flood_holds_those_who_take_part_in_it(clock: Clock, late: str) -> None:
-    """Behind by little, each connection has a share of a tick: an agent that sends as agents send is read on."""
+    """Each connection has a share of a tick while states are a little behind: an agent that sends as agents send is
+    read on.
+    """
     home = Home(clock)
     flooder, honest = home.agent("a"), home.agent("b")
     behind = home.house.results.unevaluated = [None] * (FAIR_UNEVALUATED + 1 if late == "states" else 0)
@@ -362,7 +364,7 @@ def test_the_one_that_has_waited_longest_goes_on_first(clock: Clock) -> None:
 
 
 def test_the_rest_of_a_great_message_waits_while_the_journal_is_behind(clock: Clock) -> None:
-    """Else each of a hundred agents may add a mebibyte to a queue that takes sixty-four, and others are sent away."""
+    """Its rest waits, or each of a hundred agents might add a mebibyte to a queue that takes sixty-four."""
     home = Home(clock)
     peer, small = home.agent("a"), home.agent("b")
     home.journal.behind = True
@@ -421,7 +423,9 @@ def test_a_target_that_is_gone_is_not_made_again(clock: Clock) -> None:
 
 @pytest.mark.parametrize(("number", "errors"), [(3, 0), (4, 1)])
 def test_both_sides_of_sessions(clock: Clock, number: int, errors: int) -> None:
-    """One that comes and goes as fast as it can; the very first has made its agent known."""
+    """An agent that comes and goes as fast as it can is refused beyond its quota; its very first session
+    made it known.
+    """
     home = Home(clock, "sessions=3/1")
     refused = 0
     for _ in range(number + 1):
@@ -477,7 +481,9 @@ def test_answers_count_as_results_do(clock: Clock) -> None:
 def test_a_clock_that_is_set_gives_and_takes_nothing(
     clock: Clock, step: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Helen's own, by a month: what is used up stays so, and comes back with the time that has passed (14)."""
+    """A step of Helen's clock by a month leaves what is used up, which comes back with the time that has
+    passed (14).
+    """
     home = Home(clock, "results=2/60", "bytes=2MiB/1MiB", "disk=2MiB/1MiB")
     peer = home.agent()
     report(peer, 1, 2, 3)
@@ -605,7 +611,7 @@ def test_what_other_parts_leave_out_is_told(clock: Clock) -> None:
 
 
 def test_a_copy_of_an_agent_is_told_through_channels(clock: Clock) -> None:
-    """Once, however often it comes back; and the end of it (F90)."""
+    """A copy is told once, however often it comes back, and so is its end (F90)."""
     home = Home(clock)
     said = told(home)
     home.agent()

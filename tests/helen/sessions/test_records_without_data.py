@@ -50,7 +50,9 @@ def fed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def test_many_changes_of_keys_in_one_chunk(
     meet: Callable[[], tuple[Pair, RawRecords]], monkeypatch: pytest.MonkeyPatch, asks: bool
 ) -> None:
-    """TLS is given some of them, 2 ms of work at once, and then the connection ends; nothing waits for the peer."""
+    """TLS is given some changes of keys, 2 ms of work at once, and then the connection ends; nothing waits for the
+    peer.
+    """
     pair, records = meet()
     chunk = b"".join(records.key_update(asks) for _ in range(2_400))
     pair.client.socket.setblocking(True)
@@ -78,7 +80,9 @@ def test_changes_of_keys_one_by_one(meet: Callable[[], tuple[Pair, RawRecords]])
 
 
 def test_a_peer_that_changes_its_keys_now_and_then(meet: Callable[[], tuple[Pair, RawRecords]]) -> None:
-    """As libraries do it after millions of records: each change is answered, and all that is said is heard."""
+    """Each change is answered and all that is said is heard, if there is one after millions of records
+    as of libraries.
+    """
     pair, records = meet()
     said = b""
     for number in range(ANSWERS_MOST // UPDATE):
@@ -98,7 +102,7 @@ def test_a_peer_that_changes_its_keys_now_and_then(meet: Callable[[], tuple[Pair
 
 
 def test_very_many_small_records(meet: Callable[[], tuple[Pair, RawRecords]]) -> None:
-    """A letter each is slow and no fault; they are one chunk for the protocol."""
+    """Records of one letter are slow and no fault; they are one chunk for the protocol."""
     pair, records = meet()
     chunks: list[bytes] = []
     pair.protocol.on_data = lambda protocol, data: chunks.append(data)

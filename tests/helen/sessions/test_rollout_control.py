@@ -48,7 +48,7 @@ Status = Callable[[str, str], str]  # of an agent and the text of its file
 
 
 class Authority:
-    """Nobody is enrolled here."""
+    """Stands in for an authority that has enrolled nobody."""
 
     given = GivenLabels(None, ())  # type: ignore[arg-type]
 
@@ -321,7 +321,9 @@ def test_what_fails_on_30_percent_never_leaves_ring_1_and_notifies_nobody(town: 
 
 
 def test_what_is_well_goes_to_all(town: Town) -> None:
-    """Ring by ring, each agent's alerts held back in its own ring only; what is still wrong after it is told."""
+    """A good version goes ring by ring; an agent's alerts are held back in its own ring only, and told if still wrong
+    after it.
+    """
     town.populate(*["web"] * 10)
     town.pass_time(20)
     town.push("10%,100%", Limits(window=10.0, changed=0.2, results=2), cpu="b")
@@ -341,7 +343,7 @@ def test_what_is_well_goes_to_all(town: Town) -> None:
 
 
 def test_a_check_that_runs_rarely_is_asked_for(town: Town) -> None:
-    """Three times within its window, and those runs are its own: judged, and kept as scheduled ones."""
+    """A rare check is asked for three times within its window, and those runs are judged and kept as scheduled ones."""
     town.every = 3_600
     town.push("off", cpu="aa")
     town.populate("web", "web")
@@ -357,7 +359,7 @@ def test_a_check_that_runs_rarely_is_asked_for(town: Town) -> None:
 
 
 def test_the_state_before_stands_for_a_history_that_has_nothing(town: Town) -> None:
-    """Ok before, by its state; the history was lost, or is too long ago."""
+    """The state before says that a check was ok if its history was lost, or is too long ago."""
     town.populate("web")
     town.pass_time(10)
     town.judge.recent.clear()
@@ -369,7 +371,9 @@ def test_the_state_before_stands_for_a_history_that_has_nothing(town: Town) -> N
 
 
 def test_a_library_is_told_by_its_time(town: Town) -> None:
-    """The check's own code is the same in both versions; what ran before the agent had loaded it is the old one's."""
+    """A library's check has the same code in both versions; a run from before the agent had loaded it is
+    the old one's.
+    """
     town.push("off", cpu="require x ", lib_x="a")
     town.populate(*["web"] * 4)
     town.pass_time(20)
@@ -420,7 +424,7 @@ def test_killed_right_after_it_was_taken_back(town: Town) -> None:
 
 
 def test_killed_between_two_rings(town: Town) -> None:
-    """The first has passed and the second is open; what the first held back is told."""
+    """The second ring is open after the kill, and what the first held back is told."""
     town.populate(*["web"] * 5)
     town.pass_time(20)
     town.push("20%,100%", cpu="b")
@@ -450,7 +454,7 @@ def test_who_comes_in_the_middle(town: Town) -> None:
 
 
 def test_who_takes_no_set_is_not_waited_for(town: Town) -> None:
-    """A folder of its own, or a policy that says frozen: it is in no ring, and no ring waits for it."""
+    """Such an agent has a folder of its own or a frozen policy: it is in no ring, and no ring waits for it."""
     town.populate("web", "web", "web")
     town.agents["a-01"].obeys, town.agents["a-01"].digest = False, "its-own"
     town.agents["a-01"].say_loaded()
@@ -463,7 +467,7 @@ def test_who_takes_no_set_is_not_waited_for(town: Town) -> None:
 
 
 def test_one_that_cannot_go_back(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For BACK_SECONDS nobody is told; then what it says counts: it is what runs there."""
+    """Nobody is told for BACK_SECONDS; then what the agent says counts, as it is what runs there."""
     monkeypatch.setattr("helen.sessions.rollout_control.BACK_SECONDS", 30.0)
     town.populate("web", "web")
     town.pass_time(10)
@@ -559,7 +563,9 @@ def test_what_two_refuse_goes_back_and_so_often_they_are_set_aside(town: Town) -
 
 
 def test_the_key_of_rings_is_kept(town: Town) -> None:
-    """Over restarts, so that the rings to come are those that were shown; another Helen has another one."""
+    """The key is kept over restarts, so that the rings to come are those that were shown; another Helen has another
+    one.
+    """
     key = town.library.releases.key
     town.restart()
     assert (town.library.releases.key, len(key)) == (key, 32)

@@ -46,7 +46,7 @@ def slugs(peer: Peer) -> list[str]:
 
 
 def test_what_code_says_that_is_in_no_set(home: Home) -> None:
-    """For whoever asked, at once, and kept nowhere: neither in the journal nor among the latest results."""
+    """Such a result goes to whoever asked, at once, and is kept neither in the journal nor among the latest results."""
     peer = home.agent()
     peer.hear()
     home.ask("web-1", check=one_off.NAME)
@@ -73,7 +73,7 @@ def test_a_late_word_of_such_code_is_kept_nowhere_either(home: Home) -> None:
 
 
 def test_agents_that_know_no_orders(home: Home) -> None:
-    """One of version 1 is not asked; an older one of version 2 doesn't know the name: both have refused."""
+    """An agent of version 1 is not asked, and an older one of version 2 doesn't know the name: both have refused."""
     home.agent("old", 1).hear()
     peer = home.agent("web-1")
     peer.hear()
@@ -151,7 +151,7 @@ def test_two_of_one_name(home: Home) -> None:
 
 
 def test_the_newer_one_gets_in_when_the_older_is_silent(home: Home) -> None:
-    """Then it has its schedule like any other."""
+    """The newer agent has its schedule like any other then."""
     older, newer = home.agent(), home.agent()
     for _ in range(10):
         home.turn(0.5)
@@ -362,7 +362,7 @@ def test_65_questions_at_once(home: Home) -> None:
 
 @pytest.mark.adversary(59)
 def test_version_1_is_asked_by_our_clock(home: Home) -> None:
-    """At its phase; the answer belongs to the schedule's id."""
+    """An agent of version 1 is asked at its phase, and the answer belongs to the schedule's id."""
     home.house.delivery.assign(read('[[assign]]\ncheck = "cpu"\nid = "cpu-1"\nevery = "10s"'))
     peer = home.agent(version=1)
     home.turn(10.0)
@@ -421,7 +421,7 @@ def test_assignments_reach_all(home: Home) -> None:
     "blob", [b"", b"[]", b'{"csr": 1}', b'{"csr": "x", "token": 5}', b"[" * 60_000, b'{"token": "t"}', b"\xff\xfe"]
 )
 def test_an_enrolment_that_is_none(home: Home, clock: Clock, blob: bytes) -> None:
-    """A stranger's bytes: `not-enrolled`, and the authority is not even asked."""
+    """A stranger's bytes are answered `not-enrolled`, and the authority is not even asked."""
     peer = Peer(home.house, clock)
     peer.say(m.Enrol(1, "web-1", blob))
     assert (slugs(peer), home.authority.asked) == (["not-enrolled"], [])
@@ -436,7 +436,7 @@ def test_while_nobody_is_enrolled(home: Home, clock: Clock) -> None:
 
 
 def test_enrolled(home: Home, clock: Clock) -> None:
-    """The answer, and then hello on the same connection is heard."""
+    """The answer goes out, and then hello on the same connection is heard."""
     peer = Peer(home.house, clock)
     home.authority.answer = Deferred()
     home.pinned = ("KEYS", "")

@@ -210,7 +210,7 @@ def test_an_agent_that_speaks_does_not_wait_for_all_that_wait(home: Home) -> Non
 
 
 def test_an_agent_that_seldom_speaks_comes_before_those_that_wait(home: Home) -> None:
-    """Five have something to say, and two fill a turn: it comes first, and the one that has waited longest follows."""
+    """Of seven that two fill a turn with, such an agent comes first, and the one that has waited longest follows."""
     home.turns.rotation.press()  # turns are short then
     *many, seldom = home.join(6)
     order = home.slowly(0.6 * STEP_SECONDS)
@@ -359,7 +359,7 @@ def test_agents_come_before_strangers_and_strangers_come(home: Home) -> None:
 
 
 def test_while_agents_flood_strangers_have_a_turn_among_all_that_works_long(home: Home) -> None:
-    """One handshake or one accept in a turn, by turns: the others of the rotation come between."""
+    """One handshake or one accept is done in a turn, by turns: the others of the rotation come between."""
     agent = home.join(1)[0]
     strangers = [home.dial() for _ in range(3)]
     home.until(lambda: len(home.hub) == 4)
@@ -425,7 +425,7 @@ def test_no_room(home: Home) -> None:
 
 
 def test_without_descriptors(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    """EMFILE: none is accepted for a second, and the hub does not spin; those who are connected go on."""
+    """With EMFILE none is accepted for a second, and the hub does not spin; connected agents go on."""
     agent = home.join(1)[0]
     real, tries = home.port.socket, []
 
@@ -449,7 +449,7 @@ def test_without_descriptors(home: Home, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_fault_ends_one_connection(home: Home) -> None:
-    """Also one in a protocol, which is ours: its log has it, and the others don't notice."""
+    """A fault in a protocol of ours is logged there, ends its connection, and the others don't notice."""
     bad, good = home.join(2)
 
     def faulty(recorder: Recorder, data: bytes) -> None:
@@ -465,7 +465,7 @@ def test_a_fault_ends_one_connection(home: Home) -> None:
 
 
 def test_a_connection_that_cannot_be_begun(home: Home) -> None:
-    """For want of memory, for instance: it is closed, and all others are served as before."""
+    """A connection that cannot be begun, for want of memory for instance, is closed; others are served as before."""
     agent = home.join(1)[0]
     real, tries = home.hub._creator, []
 
@@ -502,7 +502,7 @@ def test_the_end_of_the_port(home: Home) -> None:
 
 
 def test_the_end_of_the_reactor(home: Home) -> None:
-    """Everybody is told at once: there are no turns any more."""
+    """Everybody is told at once at the end of the reactor: there are no turns any more."""
     home.join(2)
     home.hub.connectionLost(None)
     assert [recorder.events for recorder in home.listener.made] == [["trusted", "lost: ConnectionAborted"]] * 2
@@ -510,7 +510,7 @@ def test_the_end_of_the_reactor(home: Home) -> None:
 
 
 def test_many_ends_are_told_in_several_turns(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As many in a turn as its time is for; nobody is let in meanwhile, and a fault with one is of that one."""
+    """Ends are told as far as a turn's time goes; nobody is let in meanwhile, and a fault with one is of that one."""
     home.join(12)
     told, turns, later = list[int](), list[int](), list[Callable[[], None]]()
 
@@ -544,7 +544,7 @@ def test_ends_that_nobody_was_told_of_before_the_reactor_ended(home: Home) -> No
 
 
 def sockets() -> set[str]:
-    """The open sockets of this process, by the kernel's names; descriptors of other tests come and go meanwhile."""
+    """Return the open sockets of this process by the kernel's names, as descriptors of other tests come and go."""
     found = set()
     for descriptor in os.listdir("/proc/self/fd"):
         with contextlib.suppress(FileNotFoundError):

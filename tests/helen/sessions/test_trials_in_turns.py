@@ -1,4 +1,4 @@
-"""Trials on a great fleet: its agents are asked, and looked at when a version is over, in turns."""
+"""Tests trials on a great fleet: its agents are asked, and looked at when a version is over, in turns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ AGENTS, CHECKS = 1_500, 4
 
 
 class Undone:
-    """A version that was taken back, which 1,500 agents have tried; all but some have gone back to the one before."""
+    """Is a version that was taken back, which 1,500 agents have tried; all but some have gone back to
+    the one before.
+    """
 
     def __init__(self) -> None:
         self.walks, self.now, self.looked = HeldWalks(), 100.0, 0
@@ -95,7 +97,9 @@ def test_those_that_are_not_tried_any_more_are_forgotten() -> None:
 
 
 def test_members_are_asked_in_turns() -> None:
-    """One schedule a step, ASKED_A_TICK members a tick; none is asked of a ring that has ended meanwhile."""
+    """A step makes one schedule, and a tick asks ASKED_A_TICK members; none is asked of a ring that has ended
+    meanwhile.
+    """
     undone, pairs = Undone(), dict[Any, Any]()
     undone.tried.clear()
     evidence = SimpleNamespace(pairs=pairs, limits=SimpleNamespace(results=1), drop=pairs.pop)

@@ -1,4 +1,4 @@
-"""Version 1 agents are asked by Helen's clock: stable phases, no burst, nothing forgotten, nothing asked twice."""
+"""Tests that version 1 agents are asked by Helen's clock: stable phases, no burst, nothing forgotten or asked twice."""
 
 from collections import Counter
 from typing import Any
@@ -110,7 +110,7 @@ def test_an_agent_that_goes(asked: Asked) -> None:
 
 
 def test_a_link_that_cannot_be_asked(asked: Asked) -> None:
-    """64 outstanding, say: skipped and counted."""
+    """A link with 64 outstanding checks is skipped and counted."""
     asked.deaf.add("web-1")
     asked.v1_scheduler.take(FakeLink(), [entry()], NOW)
     asked.run_until(15.0)
@@ -118,7 +118,7 @@ def test_a_link_that_cannot_be_asked(asked: Asked) -> None:
 
 
 def test_no_burst_after_a_mass_reconnect(asked: Asked) -> None:
-    """A thousand agents with the same check, all at once: in no second are more than 40 of a minute's 1,000 asked."""
+    """No second asks more than 40 of a minute's 1,000 agents, which all came at once with the same check."""
     for n in range(1_000):
         name = f"web-{n}"
         asked.v1_scheduler.take(FakeLink(name), [entry("cpu", 60.0, phase(name, "cpu", 60.0))], NOW)
@@ -159,7 +159,7 @@ def test_the_clock_goes_back(asked: Asked) -> None:
 
 
 def test_what_goes_leaves_no_litter(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An agent that comes and goes all day: the heap stays as great as the schedules are."""
+    """The heap stays as great as the schedules are, while an agent comes and goes all day."""
     monkeypatch.setattr(dispatch_module, "STALE_MOST", 10)
     for n in range(500):
         link = FakeLink(f"w{n}")

@@ -1,4 +1,4 @@
-"""A set is whole: its files are a set's, its author has signed all of it, and it is for this API."""
+"""Tests that a set is whole: its files are a set's, its author has signed all of it, and it is for this API."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_files_and_names_are_signed() -> None:
 
 
 def test_a_signature_of_another_key() -> None:
-    """Eve's signature below Ann's key is none."""
+    """A signature of Eve's below Ann's key is none."""
     ann, eve = signed()["set.toml"].splitlines(), signed(key=EVE)["set.toml"].splitlines()
     mixed = b"\n".join([ann[0], eve[1], *ann[2:]])
     with pytest.raises(SetRefused, match="the signature is not that of these files"):

@@ -60,7 +60,7 @@ def test_the_first_time(tmp_path: Path) -> None:
 
 
 def test_another_version(folder: Path) -> None:
-    """One file changes, the library leaves, a check comes; the operator's own stays."""
+    """Another version changes one file, drops the library and brings a check; the operator's own stays."""
     found = _next()
     change = change_of(found, read_pins(folder), Agreed())
     assert change.new == ("more.lua", "tests/more.lua")
@@ -111,7 +111,7 @@ BEFORE: dict[str, tuple[Callable[[Path], object], CheckSet, dict[str, Any], str]
 
 @pytest.mark.parametrize("case", BEFORE)
 def test_refused(tmp_path: Path, case: str) -> None:
-    """Nothing is written."""
+    """A refused set writes nothing."""
     prepare, found, agreed, sentence = BEFORE[case]
     prepare(tmp_path)
     before = everything(tmp_path)
@@ -166,7 +166,7 @@ def _stop(*_: Any) -> None:
 
 
 def _next() -> CheckSet:
-    """Version 1.1: one file differs, the library leaves, a check comes."""
+    """Return version 1.1: one file differs, the library leaves, a check comes."""
     files = unsigned("1.1", 200) | {"more.lua": unsigned()["shop_orders.lua"], "tests/more.lua": TESTS.encode()}
     del files["lib/acme_shop.lua"]
     return read_set({**files, "set.toml": sign_set(files, ANN)})
@@ -243,7 +243,7 @@ def test_a_stop_between_two_files(folder: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def _after() -> CheckSet:
-    """Version 1.2: a file of 1.1 is as it was in 1.0, and the library is there again; a check of 1.1 leaves."""
+    """Return version 1.2: a file of 1.1 is as it was in 1.0, the library is there again, and a check of 1.1 leaves."""
     files = unsigned("1.2")
     return read_set({**files, "set.toml": sign_set(files, ANN)})
 
@@ -257,7 +257,7 @@ def _stop_next(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("is_first", [True, False])
 def test_another_version_after_a_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_first: bool) -> None:
-    """Whatever a stopped version has left is taken over, also by the one before it; nothing of it stays."""
+    """Files of a stopped version are taken over, also by the one before it, and nothing of it stays."""
     (tmp_path / "own.lua").write_text("return {}\n")
     for found in (_after(), a_set()):
         folder = tmp_path / found.version
@@ -367,7 +367,7 @@ def test_a_list_that_would_lead_elsewhere(folder: Path, field: str, value: Any) 
 
 
 def test_a_changed_file_is_not_pushed(folder: Path) -> None:
-    """Neither by `helen push` nor by `helen apply`; a file of the operator's own is."""
+    """A changed file is pushed neither by `helen push` nor by `helen apply`; a file of the operator's own is."""
     (folder / "shop_orders.lua").write_text("return {}\n")
     with pytest.raises(Failed, match=r"shop_orders\.lua was changed since the set acme-shop was added"):
         read_files((folder / "shop_orders.lua",))

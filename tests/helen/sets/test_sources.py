@@ -184,7 +184,7 @@ def test_a_branch_is_followed_itself(repository: Path) -> None:
 
 
 def test_a_tag_that_is_no_version_of_the_set(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The year of a release, and a tag without a set: neither hides what is newer, nor stands for ever."""
+    """The year of a release, and a tag without a set, neither hide what is newer, nor stand for ever."""
     git(repository, "tag", "2024", "v1.9")
     git(repository, "rm", "-q", "set.toml")
     git(repository, "commit", "-m", "no set")

@@ -107,7 +107,7 @@ HOSTILE = {
 
 
 def test_headers_of_pax() -> None:
-    """Times and comments, read by their length: a comment may have lines that look like records."""
+    """Times and comments are read by their length, as a comment may have lines that look like records."""
     assert read_tar(_raw_pax(b"11 mtime=1\n11 ctime=2\n", b"30 comment=x\n99 path=../b.lua\n")) == {"a.lua": b"1"}
     time = b"11 mtime=1\n"
     many = [each for n in range(500) for each in ((entry("x", tarfile.XHDTYPE, time), time), (entry(f"a{n}.lua"), b""))]

@@ -34,7 +34,7 @@ def test_the_file_over_defaults(config: Path) -> None:
 
 
 def test_the_environment_over_the_file(config: Path) -> None:
-    """A variable for each; an empty one is none."""
+    """Each setting has its variable, and an empty one is none."""
     found = read(gather({}, ENVIRONMENT, config))
     assert found == Settings(
         Path("/env"),
@@ -128,7 +128,7 @@ def test_rings(said: object, rings: str) -> None:
 
 
 def test_no_rings() -> None:
-    """Said, it is for pushes, too; not said, pushes have the usual ones and the folder has none."""
+    """A word for no rings counts for pushes, too; without it pushes have the usual ones and the folder has none."""
     assert [read({"state": "/s", "rings": said}).rings for said in ("off", "0", False)] == [(), (), ()]
     assert read({"state": "/s"}).rings is None
     with pytest.raises(SettingsError, match="--rings: 'some' is no share of the agents"):

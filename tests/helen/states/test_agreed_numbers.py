@@ -1,4 +1,4 @@
-"""Limits of states, windows and expressions, as docs/states.rst and the messages of refusals have them."""
+"""Tests limits of states, windows and expressions, as docs/states.rst and the messages of refusals have them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results that change nothing, taken at once: the same histories with `calm` and without come to the same in all."""
+"""Tests calm results, taken at once: the same histories with `calm` and without come to the same in all."""
 
 from __future__ import annotations
 
@@ -74,7 +74,9 @@ class Both:
 
 
 def test_a_fleet_with_all_that_happens_to_one() -> None:
-    """Faults, cuts, spools, wrong clocks, restarts, windows, rollouts; and most results are of the calm kind."""
+    """A fleet with faults, cuts, spools, wrong clocks, restarts and windows has mostly calm results, and the same
+    states.
+    """
     both, fleet = Both(), Fleet(20_261_129, 8, 3, windows=6, rollouts=4)
     for record in fleet.records():
         both.take(record)
@@ -159,7 +161,7 @@ def test_calls_of_a_calm_result(check: str, spool: str, ended: float | None) -> 
 
 
 def test_what_it_leaves_alone() -> None:
-    """A random walk through one check: nothing but its own state, its agent's spool and the clock is another."""
+    """A calm result changes its own state, its agent's spool and the clock, and nothing else."""
     both, dice = Both(), random.Random(5)
     for record in told(BEGIN):
         both.take(record)

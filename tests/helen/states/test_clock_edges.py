@@ -178,7 +178,7 @@ def fleet() -> Timeline:
 
 
 def test_a_jump() -> None:
-    """The time of now, and all that counts by it; an agent without a figure has one that is new."""
+    """A jump moves the time of now, and all that counts by it; an agent without a figure has one that is new."""
     made = fleet()
     made.touched.clear()
     made.changed.clear()
@@ -209,7 +209,7 @@ def test_a_sleep_alone_sets_no_clock() -> None:
 @pytest.mark.parametrize(("back", "lag", "settles"), [(100.0, 0.0, None), (98.5, 0.0, None), (98.0, 2.0, 3_600.0),
                                                       (-50.0, 150.0, 3_600.0)])  # fmt: skip
 def test_a_step_and_a_step_back(back: float, lag: float, settles: float | None) -> None:
-    """Within two seconds it is as if there had been none; else the new time has to stand for an hour."""
+    """A step back within two seconds undoes a step; else the new time has to stand for an hour."""
     made = fleet()
     run(made.jump(NOW - 100.0, -100.0))
     assert (made.lag, made.settles) == (100.0, NOW + 3_500.0)
@@ -219,7 +219,7 @@ def test_a_step_and_a_step_back(back: float, lag: float, settles: float | None) 
 
 @pytest.mark.parametrize(("at", "stands"), [(NOW + 3_599.0, False), (NOW + 3_600.0, True), (NOW + 9_999.0, True)])
 def test_the_new_time_stands_after_an_hour(at: float, stands: bool) -> None:
-    """Exactly then planned windows go by it."""
+    """Planned windows go by the new time exactly after an hour."""
     made = fleet()
     assert made._settle() is False
     run(made.jump(NOW, 100.0))

@@ -1,4 +1,4 @@
-"""Helen's clock is set, or Helen stands still: states, deadlines, windows and acknowledgements go on."""
+"""Tests that states, deadlines, windows and acknowledgements go on when Helen's clock is set, or Helen stands still."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_an_agent_whose_clock_was_set_back_is_not_silent(by: float) -> None:
 @pytest.mark.parametrize("by", STEPS)
 @pytest.mark.parametrize("saved", [False, True])
 def test_an_acknowledgement_lasts_as_long_as_it_was_given_for(by: float, saved: bool) -> None:
-    """Ten minutes are ten minutes, whatever the clock does meanwhile (F3)."""
+    """An acknowledgement of ten minutes lasts ten, whatever the clock does meanwhile (F3)."""
     scene = Scene(Rule(attempts=1))
     scene.result(2)
     scene.change("ack", {"action": "set", "owner": "kim", "until": scene.wall + 600.0}, "a", "c")
@@ -188,7 +188,7 @@ def planned(scene: Scene, later: float, lasting: float) -> dict[str, object]:
 
 
 def nightly(scene: Scene, later: float, lasting: float) -> dict[str, object]:
-    """In UTC, to the minute: NOW is on one."""
+    """Return a nightly window in UTC, to the minute: NOW is on one."""
 
     def clock(at: float) -> str:
         return f"{int(at % DAY // 3_600):02}:{int(at % 3_600 // 60):02}"
@@ -224,7 +224,7 @@ def test_a_clock_that_is_wrong_for_minutes_neither_loses_nor_ends_a_planned_wind
 
 
 def test_planned_windows_go_by_the_new_time_once_it_has_stood() -> None:
-    """A clock that was two hours behind and is right now: the window of two hours from now is over in an hour."""
+    """A window of two hours from now is over in an hour, by a clock that was two hours behind and is right now."""
     scene = Scene(Rule(attempts=1))
     scene.change("downtime", planned(scene, 9_000.0, 900.0))
     scene.step(7_200.0)
@@ -235,7 +235,7 @@ def test_planned_windows_go_by_the_new_time_once_it_has_stood() -> None:
 
 
 def test_a_window_reads_as_it_was_written() -> None:
-    """Moved ones too: an operator sees when they end by the clock of now."""
+    """A moved window shows its end by the clock of now."""
     scene = Scene()
     scene.change("silence", {"id": "s", "begin": scene.wall, "until": scene.wall + 60.0})
     scene.step(7_200.0)

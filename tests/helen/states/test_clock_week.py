@@ -1,4 +1,4 @@
-"""A week in which clocks are set and Helen sleeps, with a night of each kind: people are told the same as without.
+"""Tests a week in which clocks are set and Helen sleeps: people are told the same as in one without.
 
 The same week is lived twice. Once every clock is right. Once Helen's clock and those of some agents are wrong for up to
 an hour at a time, by seconds or by a month, and Helen or its machine stands still for some minutes now and then.
@@ -31,7 +31,7 @@ Told = dict[tuple[str, str], list[tuple[float, str, int]]]
 
 
 class Tight(Fleet):
-    """A fleet whose checks are stale soon: a sleep would make them so, if it counted."""
+    """Is a fleet whose checks are stale soon: a sleep would make them so, if it counted."""
 
     def rule(self, number: int) -> Rule:
         return evolve(super().rule(number), stale=1.2 * self.every)

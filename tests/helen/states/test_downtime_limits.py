@@ -112,7 +112,7 @@ def test_an_end_at_the_begin_of_a_night() -> None:
     [("00:00", time(0, 0), time(1, 30)), ("19:59", time(19, 59), time(1, 30)), ("23:07", time(23, 7), time(1, 30))],
 )
 def test_its_clock(word: str, begin: time, end: time) -> None:
-    """Hours and minutes, and without days it is each day."""
+    """A recurrence takes hours and minutes, and without days it is on each day."""
     window = read_window({**GOOD, "recurrence": {"begin": word, "end": "01:30", "zone": "UTC"}}, 0.0)
     assert window.recurrence == Recurrence(begin, end, UTC, (0, 1, 2, 3, 4, 5, 6))
 
@@ -134,7 +134,9 @@ def test_no_clock(word: str) -> None:
     ],
 )
 def test_all_labels_have_to_fit(labels: dict[str, str], covered: bool) -> None:
-    """Beside the names: with another agent or check it is not covered whatever the labels are."""
+    """All labels have to fit beside the names; with another agent or check nothing is covered whatever
+    the labels are.
+    """
     scope = Scope(("web-*",), ("disk",), (("role", "web"), ("site", "x")))
     assert scope.covers("web-1", "disk", labels) is covered
     assert scope.covers("db-1", "disk", labels) is False

@@ -136,7 +136,7 @@ WHOLE_DAYS = {
 
 @pytest.mark.parametrize("case", WHOLE_DAYS)
 def test_whole_days(case: str) -> None:
-    """24:00 is a time, an end that is the begin is a day later, and spans that touch are one. (F31)"""
+    """The time 24:00 is taken, an end that is the begin is a day later, and spans that touch are one. (F31)"""
     begin, end, days, zone, expected = WHOLE_DAYS[case]
     window = nightly(begin, end, days=days, zone=zone)
     noon = at("2026-01-07T12:00", ZoneInfo("UTC"))
@@ -147,7 +147,7 @@ def test_whole_days(case: str) -> None:
 @settings(deadline=None)  # a busy machine is no fault of it
 @given(st.integers(0, 366 * 24 * 4), st.integers(0, 95), st.sets(st.integers(0, 6), min_size=1, max_size=6), ZONES)
 def test_a_day_is_covered_from_its_begin_to_the_next(quarter: int, begin: int, days: set[int], zone: str) -> None:
-    """Wherever the day begins: a moment is covered by the day whose begin came last. (F31)"""
+    """A moment is covered by the day whose begin came last, wherever the day begins. (F31)"""
     moment = at("2026-01-01T00:00", ZoneInfo("UTC")) + quarter * 900.0
     word = f"{begin // 4:02}:{begin % 4 * 15:02}"
     window = nightly(word, word, days=[WEEKDAYS[day] for day in days], zone=zone)

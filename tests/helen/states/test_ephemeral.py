@@ -1,4 +1,6 @@
-"""An ephemeral agent that goes away is no problem, and is forgotten without a word; one that was told is closed."""
+"""Tests that an ephemeral agent's absence is no problem, and that it is forgotten without a word unless
+one was told.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ DISK, HOST = ("pod-1", "disk"), ("pod-1", LINK)
 
 
 def connected(stale: float = 60.0) -> tuple[Timeline, list[Any]]:
-    """A timeline in which pod-1 is connected since 100, its disk was well at 101; and the events so far."""
+    """Return a timeline in which pod-1 is connected since 100, its disk was well at 101; and the events so far."""
     timeline = Timeline()
     rules = AgentRules({}, {"disk": Rule(1, 1, stale=stale)}, link_rule(NO_SETTINGS, is_ephemeral=True))
     events = run(timeline.helen_started(99.0)) + run(timeline.set_rules("pod-1", rules))

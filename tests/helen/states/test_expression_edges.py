@@ -43,7 +43,7 @@ def shape(source: str) -> str:
     ("[a&]", r"[a\&]"), ("^ab$", "a b"), ("(?i)^a$", "a"), (r"a\$", r"a \$"),
 ])  # fmt: skip
 def test_steps(source: str, steps: str) -> None:
-    """Each piece of syntax comes to this number of steps."""
+    """Each piece of syntax makes this number of steps."""
     assert shape(source) == steps
 
 
@@ -68,7 +68,7 @@ def test_flags() -> None:
     ("[b-a]", "bad character range b-a"), ("(" * 51 + ")" * 51, "groups in groups, more than 50"),
 ])  # fmt: skip
 def test_what_is_refused(source: str, why: str) -> None:
-    """With the place, from 1 on, or the reason; the expression is quoted."""
+    """Such an expression is refused with the place, from 1 on, or the reason, and is quoted."""
     with pytest.raises(BadExpression) as caught:
         read_expression(source)
     assert str(caught.value).startswith(f"{source[:200]!r} can't be used: {why}")
@@ -88,7 +88,7 @@ def test_what_is_just_taken(source: str) -> None:
     ("(a{199}b{1}){10}", True), ("b|(a{20}){99}(a{17})", True), ("b|(a{20}){99}(a{18})", False),
 ])  # fmt: skip
 def test_how_long_an_expression_may_be(source: str, is_taken: bool) -> None:
-    """Two thousand steps, once its repeats are written out; none of the steps between may be more."""
+    """An expression has two thousand steps at most, once its repeats are written out, also between."""
     assert (MAX_STEPS, MAX_TIMES, MAX_DEPTH) == (2_000, 200, 50)
     if is_taken:
         assert len(read_expression(source).program) <= 2_000
@@ -190,7 +190,7 @@ def test_no_matcher_in_json(document: Any, why: str) -> None:
 
 
 def test_a_matcher_in_json() -> None:
-    """Without a word it is an equal text; the longest value is taken."""
+    """A matcher without further words is an equal text; the longest value is taken."""
     assert read_matcher({"name": "a", "value": "x" * MAX_VALUE}) == Matcher("a", "x" * 1_000, False, True)
     given = Matcher("a", "b", True, False)
     assert given.to_json() == {"name": "a", "value": "b", "isRegex": True, "isEqual": False}
@@ -198,6 +198,6 @@ def test_a_matcher_in_json() -> None:
 
 
 def test_labels_for_prometheus() -> None:
-    """Names in its own letters; one that begins with a digit has one more; empty ones are left out."""
+    """A label has Prometheus's letters; one that begins with a digit has one more; empty ones are left out."""
     assert as_labels({"b.c": "1", "0x": "2", "e": "", "a": "3"}) == {"a": "3", "b_c": "1", "_0x": "2"}
     assert list(as_labels({"b": "1", "a": "2"})) == ["a", "b"]

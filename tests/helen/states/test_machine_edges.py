@@ -360,7 +360,7 @@ def test_a_soft_problem_is_acknowledged_with_its_status() -> None:
     ("ack_at", "at"), [(None, NOW), (9_999.0, NOW), (NOW, NOW + ACK_STEP), (NOW + 5.0, NOW + 5.0 + ACK_STEP)]
 )
 def test_each_change_is_later_than_the_one_before(ack_at: float | None, at: float) -> None:
-    """By a millisecond at least: Helens of a network tell them apart by it."""
+    """Each change is a millisecond later at least, as Helens of a network tell them apart by it."""
     after, _ = step(state(CRITICAL, ack_at=ack_at), Acknowledge(NOW, Ack("anna")), RULE)
     assert (after.ack_at, ACK_STEP) == (at, 0.001)
 
@@ -378,7 +378,7 @@ CARRIED = [  # (state, ack, since, taken)
 
 @pytest.mark.parametrize(("given", "ack", "since", "taken"), CARRIED)
 def test_what_another_helen_has_acknowledged(given: State, ack: Ack, since: float, taken: bool) -> None:
-    """Nothing newer happened here, and it is the same status as there, or nothing is known yet."""
+    """Another Helen's acknowledgement counts if nothing newer happened here, and the status is as there or unknown."""
     after, _ = step(given, Acknowledge(NOW, ack, since), RULE)
     assert (after.ack is not None) is taken
     if taken:
@@ -396,7 +396,9 @@ def test_what_another_helen_has_acknowledged(given: State, ack: Ack, since: floa
 def test_an_acknowledgement_that_is_taken_back(
     carried: float | None, author: str, taken: bool, why: str, ack_at: float
 ) -> None:
-    """Here, or at another Helen, unless something newer happened here; then people are told that it is still broken."""
+    """An acknowledgement is taken back here or at another Helen, unless something newer happened; then
+    people are told.
+    """
     after, events = step(acked(), Unacknowledge(NOW, author, carried), RULE)
     assert ((after.ack is None), after.ack_at) == (taken, ack_at)
     if taken:

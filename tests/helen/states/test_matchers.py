@@ -45,7 +45,7 @@ def test_the_same_as_re(pattern: str, text: str) -> None:
 
 
 def test_as_re2() -> None:
-    """Thousands of random patterns: those that RE2 refuses are refused, others have its verdict on each text."""
+    """Thousands of random patterns that RE2 refuses are refused, and others have its verdict on each text."""
     lines = [json.loads(line) for line in re2_verdicts.FILE.read_text().splitlines()]
     assert [pattern for pattern, _ in lines] == re2_verdicts.patterns()
     for pattern, verdict in lines:
@@ -88,7 +88,7 @@ LABELS = {"agent": "web-1", "check": "disk /", "role": "web"}
      ("{}", True), ("role=~web|db", True)],
 )  # fmt: skip
 def test_matchers(text: str, holds: bool) -> None:
-    """As amtool writes them; each says itself as it was written."""
+    """Matchers are read as amtool writes them, and each is written as it was."""
     found = read_matchers(text)
     assert all(each.matches(LABELS) for each in found) is holds
     assert read_matchers(",".join(map(str, found))) == found

@@ -1,4 +1,6 @@
-"""An agent that comes to a Helen whose clock differs by minutes: its checks are neither stale nor fresh wrongly."""
+"""Tests an agent that comes to a Helen whose clock differs by minutes: its checks are neither stale nor
+fresh wrongly.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ PLANS = {"30 s": (30.0, 10.0), "a minute": (60.0, 20.0), "three minutes": (180.0
 
 
 class Other:
-    """A Helen that has never seen the agent; its clock is `ahead` of the agent's, by seconds."""
+    """Is a Helen that has never seen the agent; its clock is `ahead` of the agent's, by seconds."""
 
     def __init__(self, ahead: float, stale: float) -> None:
         self.ahead, self.timeline, self.number = ahead, Timeline(), 100

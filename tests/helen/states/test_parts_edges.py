@@ -101,8 +101,8 @@ def test_parents_and_children() -> None:
 
 
 def test_circles_are_left_out() -> None:
-    """A circle of itself, of two, of many is left out; a parent beside it counts. They are there once the circle is
-    gone.
+    """A circle of itself, of two, or of many is left out while it is one; a parent beside it counts. They are there
+    once the circle is gone.
     """
     known = Dependencies()
     known.set_rule(("a", "1"), Rule(depends=("2", "x")))
@@ -181,7 +181,7 @@ def test_only_the_last_twenty_results_count() -> None:
 
 @pytest.mark.parametrize(("start", "begins"), [(12.0, False), (percent(0b11), True), (percent(0b11) - 0.1, True)])
 def test_flapping_begins_at_its_limit(start: float, begins: bool) -> None:
-    """Exactly there; the message about an earlier end is not owed any more."""
+    """Flapping begins exactly at its limit; the message about an earlier end is not owed any more."""
     after, events = counted(0b1, False, True, Rule(flap_start=start))
     assert after.flap == Flap(0b11, begins)
     assert after.notice.flapping_ended is not begins
@@ -353,7 +353,7 @@ def test_the_usual_values() -> None:
 
 
 def test_numbers_of_events() -> None:
-    """Each takes the next; a wish for a run takes none."""
+    """Each event takes the next number, and a wish for a run takes none."""
     events = [AckEnded(0, 1.0, "o", "w"), Again(2.0), Flapping(0, 1.0, True, 1.0, OK)]
     after, found = numbered(state(number=7), list(events))
     assert (after.number, found) == (9, (evolve(events[0], number=7), events[1], evolve(events[2], number=8)))

@@ -59,7 +59,9 @@ def counted(timeline: Timeline) -> SimpleNamespace:
 
 
 def test_deadlines_that_are_put_off() -> None:
-    """None of them gives an event: a great fleet has thousands a second, and they were 22 ms in one piece."""
+    """A deadline that is put off gives no event: a great fleet has thousands a second, and they were 22 ms in one
+    piece.
+    """
     timeline = fleet()
     heard(timeline, 1_060.0, 2)
     counts = counted(timeline)
@@ -89,7 +91,7 @@ def test_rules_of_many_checks() -> None:
 
 
 def test_a_trial_begins_and_ends_one_agent_a_pause() -> None:
-    """In the order of agents and checks, as before; to sort 500,000 names at once took half a second."""
+    """A trial begins and ends agent by agent, in order: to sort 500,000 names at once took half a second."""
     timeline, checks = fleet(), NAMES[: CHECKS // AGENTS]
     opened = timeline.change("rollout", 1_001.0, None, None, {
         "action": "open", "version": 7, "ring": 1, "agents": None, "without": [], "checks": checks, "detail": "ring 1",

@@ -41,7 +41,7 @@ FLEET = {"agents": 10, "days": 2, "every": 1_800.0, "windows": 6, "rollouts": 4}
 
 
 def broken_up(fleet: Fleet, rng: random.Random) -> list[CheckEvent]:
-    """The same records, with looks at the clock, and put away as JSON and taken up again, wherever chance will."""
+    """Return the same records with looks at the clock, and with JSON between, wherever chance will."""
     timeline, said, records = Timeline(), [], list(fleet.records())
     for at, record in enumerate(records):
         if rng.random() < 0.02:
@@ -70,7 +70,7 @@ def test_batches_ticks_and_restarts_change_nothing(seed: int) -> None:
 @example(159)  # failed, as 290, when sequences were drawn at random: in a spool they follow the ends of runs
 @example(290)
 def test_late_results_leave_no_trace(seed: int) -> None:
-    """Backlogs of long ago, drained anywhere: the timeline is that without them.
+    """Late results of long ago leave the timeline as it is without them, wherever they are drained.
 
     Each is a spool of its own: one whose later results ended before the earlier would be of a clock that was set back.
     """
@@ -88,7 +88,7 @@ def test_late_results_leave_no_trace(seed: int) -> None:
 
 
 def right(fleet: Fleet) -> list[str]:
-    """Agents whose clocks are right: with others it is not for the test to say what is late."""
+    """Yield agents whose clocks are right: with others it is not for the test to say what is late."""
     timeline = Timeline()
     for record in fleet.records():
         run(record.apply(timeline))
@@ -98,7 +98,7 @@ def right(fleet: Fleet) -> list[str]:
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=12), st.randoms(use_true_random=False))
 def test_the_newest_result_is_the_present_in_any_order(statuses: list[int], rng: random.Random) -> None:
-    """With rules that count one result, the final status is that of the newest, whichever came last."""
+    """The final status is that of the newest result, whichever came last, with rules that count one result."""
     rule = Rule(attempts=1, recover=1, stale=1_000.0, flap_start=None)
     results = [Result(0.0, status, 10.0 * at, "s", at) for at, status in enumerate(statuses)]
     rng.shuffle(results)
@@ -125,7 +125,7 @@ def test_states_survive_json(seed: int) -> None:
 @settings(max_examples=8, deadline=None)
 @given(SEEDS)
 def test_totals_are_those_of_the_states(seed: int) -> None:
-    """At any time, after a restart from JSON too; links are not counted. (F20)"""
+    """Totals are those of the states at any time, after a restart from JSON too; links are not counted. (F20)"""
     fleet, timeline = Fleet(seed, **FLEET), Timeline()
     for at, record in enumerate(fleet.records()):
         run(record.apply(timeline))
@@ -170,7 +170,7 @@ def test_a_rule_survives_json() -> None:
 @settings(deadline=None)  # a busy machine is no fault of it
 @given(st.lists(st.sampled_from(INPUTS), max_size=40))
 def test_no_order_of_inputs_breaks_it(inputs: list[Input]) -> None:
-    """Whatever comes after whatever: a confirmed state is what is shown, and numbers rise by one."""
+    """A confirmed state is what is shown, and numbers rise by one, in any order of inputs."""
     state, number = State.pending(0.0), 0
     for at, value in enumerate(inputs):
         state, events = step(state, evolve(value, at=float(at)), Rule(retry=5.0, stale=100.0))

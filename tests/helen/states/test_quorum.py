@@ -1,4 +1,6 @@
-"""A check that several agents run: enough of them have to see it bad, once in each round, whoever is late or gone."""
+"""Tests a check that several agents run: enough of them have to see it bad, once in each round, whoever is late or
+gone.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,7 @@ def test_the_status_of_a_round(statuses: list[int], missing: int, status: int | 
 
 
 class Fleet:
-    """A timeline with one target; `see` gives it a round of results, a tenth of a second apart."""
+    """Holds a timeline with one target; `see` gives it a round of results, a tenth of a second apart."""
 
     def __init__(self, rule: Rule = RULE) -> None:
         self.timeline, self.at, self.numbers = Timeline(), 1_000.0, dict.fromkeys("abcdef", 0)
@@ -98,7 +100,7 @@ def test_one_that_says_nothing_is_not_waited_for_long() -> None:
 
 
 def test_one_that_never_reports() -> None:
-    """The two others decide, once each round, from the moment at which one of them runs again: they are enough."""
+    """The two others decide once each round, from the moment at which one of them runs again: they are enough."""
     fleet = Fleet()
     fleet.see(("a", OK), ("c", CRITICAL))
     assert fleet.state.seen is None
@@ -152,7 +154,7 @@ def test_results_that_are_history() -> None:
 
 @pytest.mark.parametrize("step", [-86_400.0, -30.0, 30.0, 86_400.0])
 def test_a_clock_that_is_set(step: float) -> None:
-    """In the middle of a round: what was seen stays as old as it was, and no round is lost or counted twice."""
+    """A clock that is set in a round leaves what was seen as old as it was; no round is lost or counted twice."""
     fleet = Fleet()
     fleet.see(*all_see(OK))
     fleet.see(("a", CRITICAL), ("c", OK))
@@ -165,7 +167,9 @@ def test_a_clock_that_is_set(step: float) -> None:
 
 
 def test_saved_and_restored_in_any_place() -> None:
-    """The same events, whenever the timeline was saved as JSON and restored; the rule is a record of the journal."""
+    """A timeline that is saved as JSON and restored anywhere has the same events; the rule is a record
+    of the journal.
+    """
     rules = AgentRules({}, {"ping": RULE})
     assert rules_from_json(json.loads(json.dumps(rules_to_json(rules)))) == rules
     chance = random.Random(7)

@@ -98,7 +98,7 @@ def test_the_week_has_everything_in_it(week: Week) -> None:
 
 
 def test_each_day_of_each_check_adds_up(week: Week) -> None:
-    """ok + bad + planned + unknown = 24 h, and Helen's absences are in it as they were."""
+    """The sum of ok, bad, planned and unknown is 24 h, with Helen's absences as they were."""
     for agent in week.fleet.names():
         transitions = [each.event for each in week.said[agent, CHECK] if isinstance(each.event, Transition)]
         planned, helen_down = week.planned(agent), 0.0
@@ -113,7 +113,7 @@ def test_each_day_of_each_check_adds_up(week: Week) -> None:
 
 
 def test_events_are_a_chain(week: Week) -> None:
-    """Numbers without a hole; each transition begins where the last one ended; times never go back."""
+    """Numbers have no hole; each transition begins where the last one ended; times never go back."""
     for said in week.said.values():
         events = [each.event for each in said if not isinstance(each.event, Again)]
         assert [event.number for event in events] == list(range(len(events)))
@@ -125,7 +125,7 @@ def test_events_are_a_chain(week: Week) -> None:
 
 
 def test_flapping_ends_with_one_decision(week: Week) -> None:
-    """On and off in turn; with each end goes exactly one decision about the final state."""
+    """Flapping goes on and off in turn; each end has exactly one decision about the final state."""
     for said in week.said.values():
         events = [each.event for each in said]
         flaps = [event for event in events if isinstance(event, Flapping)]
@@ -136,7 +136,7 @@ def test_flapping_ends_with_one_decision(week: Week) -> None:
 
 
 def test_nothing_that_is_muted_is_told(week: Week) -> None:
-    """No bad message within a downtime or a silence, held against the windows themselves."""
+    """A bad message within a downtime or a silence is never told, by the windows themselves."""
     for (agent, check_id), said in week.said.items():
         for each in said:
             event = each.event
@@ -177,7 +177,7 @@ print(trace_of(judge(Timeline(), fleet.records(), fleet.end)))
 
 
 def test_a_seed_reproduces_its_trace() -> None:
-    """In another process, with another hashing, too; another seed has another trace."""
+    """A seed has the same trace in another process with another hashing; another seed has another one."""
     here = Path(__file__).parent
     fleet, other = Fleet(SEED, 60, 2), Fleet(SEED + 1, 60, 2)
     trace = trace_of(judge(Timeline(), fleet.records(), fleet.end))

@@ -1,4 +1,4 @@
-"""Results of a target are dated by the clock of the agent that ran them, whoever ran the one before."""
+"""Tests that results of a target are dated by the clock of the agent that ran them, whoever ran the one before."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_one_clock_for_an_agent_and_what_it_looks_at() -> None:
 
 
 def test_a_handover_without_a_false_alarm() -> None:
-    """Two intervals pass without a result: nothing is told; the deadline after that is stale as ever."""
+    """Two intervals without a result are told to nobody; the deadline after that is stale as ever."""
     timeline = Timeline()
     rule = Rule(3, 1, stale=155.0, passive=True, depends=(f"probe-1/{LINK}",))
     run(timeline.set_rules("switch-1", AgentRules({}, {"ping": rule})))

@@ -19,7 +19,7 @@ ONE = Rule(attempts=1, flap_start=None)
 
 
 def said(rule: Rule, *acts: str, last: int = 1, labels: dict[str, str] | None = None) -> list[str]:
-    """`EVENT (WHY)` of each event that the last acts caused; an act is `TIME INPUT`."""
+    """Return `EVENT (WHY)` of each event that the last acts caused; an act is `TIME INPUT`."""
     play = Play({"a/c": rule}, labels)
     events = []
     for number, act in enumerate(acts):
@@ -113,7 +113,7 @@ def fleet() -> Play:
 
 
 def test_an_agent_that_is_forgotten_leaves_nothing() -> None:
-    """No state, rule, clock, deadline or place in a list; others keep theirs."""
+    """An agent that is forgotten leaves no state, rule, clock, deadline or place in a list; others keep theirs."""
     play = fleet()
     timeline = play.timeline
     play.act(1.0, "a/d retire")
@@ -158,7 +158,7 @@ def test_touched_names_the_agents_of_what_changed() -> None:
 
 
 def test_a_late_result_says_that_its_agent_lives_only_if_its_clock_is_to_blame() -> None:
-    """Else a backlog would keep a check that hangs from becoming stale."""
+    """Another late result does not, or a backlog would keep a check that hangs from becoming stale."""
     play = Play({"a/c": evolve(ONE, stale=100.0)})
     play.act(1_000.0, "ok ended=1000 sequence=10")
     play.act(1_040.0, "ok ended=900 sequence=9")
@@ -204,7 +204,7 @@ def test_passive_results_have_no_clock_of_their_agent() -> None:
 
 
 def test_what_somebody_deals_with_is_not_repeated() -> None:
-    """A state that is acknowledged or held by a window, however its problem was told; one that is gone is neither."""
+    """A state that is acknowledged or held by a window is not repeated; one that is gone is neither."""
     play = fleet()
     state = play.timeline.states["a", "c"]
     hold = Hold("silence", "s", "until noon")

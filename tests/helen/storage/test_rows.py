@@ -1,4 +1,4 @@
-"""helen.storage.agent_rows and helen.storage.publication_rows: values go in and come out as they were."""
+"""Tests helen.storage.agent_rows and helen.storage.publication_rows: values go in and come out as they were."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def manifest(version: int, undoes: int | None = None, **files: str) -> SignedMan
 
 
 def test_audit_pages(db: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Newest first, a page at a time, of one subject or of all; hostile text stays text."""
+    """Pages have the newest first, of one subject or of all; hostile text stays text."""
     monkeypatch.setattr("helen.storage.agent_rows.AUDIT_PAGE", 2)
     hostile = "'; DROP TABLE audit; --\n\x00\u202e"
     for number in range(5):

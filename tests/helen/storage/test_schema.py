@@ -60,7 +60,7 @@ def test_from_nothing(tmp_path: Path) -> None:
 
 
 def test_how_it_is_opened(tmp_path: Path) -> None:
-    """Durability rests on this, and it cannot be seen without pulling the plug: WAL, and an fsync at every commit."""
+    """The database has WAL and an fsync at every commit, which cannot be seen without pulling the plug."""
     db = schema.connect(tmp_path / "helen.db")
     names = ("journal_mode", "synchronous", "foreign_keys", "trusted_schema")
     assert [db.execute(f"PRAGMA {name}").fetchone()[0] for name in names] == ["wal", 2, 1, 0]
@@ -144,7 +144,7 @@ def test_several_steps_at_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", [b"no database, but long enough to be looked at" * 20, b"SQLite format 3\0" * 64])
 def test_what_is_no_database(tmp_path: Path, content: bytes) -> None:
-    """A sentence instead of a traceback, and the file stays as it was."""
+    """A file that is no database gives a sentence instead of a traceback, and stays as it was."""
     (tmp_path / "helen.db").write_bytes(content)
     with pytest.raises(StoreUnreadable, match=r"helen\.db cannot be read \(.*put a copy back"):
         schema.connect(tmp_path / "helen.db")

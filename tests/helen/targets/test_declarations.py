@@ -107,7 +107,7 @@ def test_which_entries_are_for_a_target() -> None:
      (f'id = "{"x" * 179}"', "an id on targets has at most 178 bytes"), ("targets = []", "targets is []")],
 )  # fmt: skip
 def test_entries_that_cannot_be(more: str, fault: str) -> None:
-    """Each with its place; the longest id is taken."""
+    """An entry that cannot be is refused with its place; the longest id is taken."""
     head = '[[assign]]\ncheck = "ping"\n' + ("" if "targets" in more else 'targets = ["a"]\n')
     with pytest.raises(AssignmentsError) as refused:
         read_assignments(head + more)
@@ -117,7 +117,9 @@ def test_entries_that_cannot_be(more: str, fault: str) -> None:
 
 
 def test_how_its_results_are_judged() -> None:
-    """By silence as long as Helen listens, held back by the link of the agent that looks; its phase is the target's."""
+    """A target is judged by silence as long as Helen listens, and held back by its agent's link; its
+    phase is its own.
+    """
     text = '[[assign]]\ncheck = "ping"\ntargets = "*"\nevery = "1m"\ndepends = "up"'
     (entry,) = schedule_of_target(read_assignments(text), TABLES, Target("nas", "nas", ()))
     rule = rule_of(entry, ["probe-1"])

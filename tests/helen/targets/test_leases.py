@@ -108,7 +108,7 @@ THREE = Quorum(2, 3)
 
 
 def test_as_many_as_the_quorum_says() -> None:
-    """The best by rank; one that goes is replaced after HOLD_SECONDS, the others stay; it gets its lease back."""
+    """The best by rank look; one that goes is replaced after HOLD_SECONDS, the others stay; it gets its lease back."""
     first, second, third, fourth, _ = order("switch-1")
     presence, held = connected(*AGENTS), tuple(sorted((first, second, third)))
     assert choose_all("switch-1", (), AGENTS, presence, NOW, THREE) == held

@@ -1,4 +1,6 @@
-"""Declared targets and found ones are put together in steps of NAMES_A_STEP, and come to the same as in one piece."""
+"""Tests that declared and found targets are put together in steps of NAMES_A_STEP, and come to the same as in one
+piece.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Members of meshes as agents come, change and go: whose schedules are made anew, and what a start finds."""
+"""Tests members of meshes as agents come, change and go: whose schedules are made anew, and what a start finds."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_other_assignments(stage: Stage) -> None:
 
 
 def test_more_than_a_mesh_takes(stage: Stage) -> None:
-    """The first by name are members; when one of them goes the next one comes in."""
+    """The first agents by name are members; when one of them goes the next one comes in."""
     for number in range(3, MOST_MEMBERS + 3):
         stage.come(f"edge-x{number:03}", f"10.0.1.{number}", role="edge")
     stage.control.tick()
@@ -129,7 +129,7 @@ def test_who_sees_one(stage: Stage) -> None:
 
 
 def test_each_mesh_is_chosen_in_a_step_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A new agent is of ten meshes: a tick chooses none of them, and a mesh that is taken out is passed over."""
+    """A new agent of ten meshes makes one choice a step, none in a tick, and passes over a mesh that is taken out."""
     texts = [f'[[assign]]\nid = "m{n}"\ncheck = "ping"\nmesh = ["role=edge", "x-{n}"]\n' for n in range(10)]
     stage, walks, chosen = Stage("edge-1"), HeldWalks(), list[int]()
     stage.delivery.assignments = read("".join(texts))

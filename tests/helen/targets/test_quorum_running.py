@@ -35,7 +35,7 @@ def bound_to(port: int) -> socket.socket:
 
 
 class Stage:
-    """A Helen with three probes that look at a port of this machine; probe-3's policy forbids it."""
+    """Runs a Helen with three probes that look at a port of this machine; probe-3's policy forbids it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.probes = folder, dict[str, Program]()
@@ -83,7 +83,7 @@ class Stage:
         return str(done.output)
 
     def confirmed(self) -> str | None:
-        """The status of the target once it is confirmed; None before that, and while nothing is known of it."""
+        """Return the status of the target once it is confirmed; None before that, and while nothing is known of it."""
         with suppress(Missing):
             state = self.helen.client.get("/api/v1/states/door/tcp")
             return state["status"] if state["attempt"] == 0 and state["reason"] != "pending" else None

@@ -78,7 +78,9 @@ class Stage:
         return dict(self.helen.client.get(f"/api/v1/states/{key}"))
 
     def confirmed(self, key: str) -> tuple[str, str | None] | None:
-        """The status and its reason, once results have confirmed them; a check without any is unknown, and pending."""
+        """Return the status and its reason, once results have confirmed them; a check without any is unknown, and
+        pending.
+        """
         state = self.state(key)
         return (state["status"], state["reason"]) if state["attempt"] == 0 else None
 
@@ -231,7 +233,7 @@ def test_one_that_dies_hands_over(stage: Stage) -> None:
 
 
 def test_nothing_is_lost_and_nothing_twice(stage: Stage) -> None:
-    """By the journal's own check: results of targets are counted as those of the spools that they came from."""
+    """The journal's own check counts results of targets as those of the spools that they came from."""
     stage.helen.end()
     report = check_history(stage.helen.state)
     assert report.problems == () and report.results > 0

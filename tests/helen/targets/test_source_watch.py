@@ -1,4 +1,4 @@
-"""Files and name servers as they change: what was found last stays, whatever breaks, and it is told."""
+"""Tests files and name servers as they change: what was found last stays, whatever breaks, and it is told."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_a_file_that_was_never_good(stage: Stage) -> None:
 
 
 def test_a_file_or_a_folder_that_goes(stage: Stage) -> None:
-    """One that is named, and a folder of them, is missed: a mount that was lost takes no target away."""
+    """A named file and a folder of them are missed: a mount that was lost takes no target away."""
     (stage.folder / "sub").mkdir()
     stage.write("one.json", "web-1")
     stage.write("sub/a.json", "web-2")
@@ -135,7 +135,7 @@ def test_too_many_files(stage: Stage) -> None:
 
 
 def test_name_servers(stage: Stage) -> None:
-    """Asked when it is time, and not while they are; no answer and no records keep what was found."""
+    """A name server is asked when it is time, and not while it is; no answer and no records keep what was found."""
     source = Source(("a",), (), "_http._tcp.example.test", every=30.0)
     stage.answer = [("a.example.test", 80)]
     stage.watch.take([source])
@@ -180,7 +180,7 @@ def test_other_labels(stage: Stage) -> None:
 
 @pytest.mark.parametrize("kept", [None, "", "{", "[]", '{"a": [["x"]]}'])
 def test_a_start(stage: Stage, kept: str | None) -> None:
-    """With a broken file it goes on with what was found before; what was kept wrongly counts as nothing."""
+    """A start with a broken file goes on with what was found before; what was kept wrongly counts as nothing."""
     stage.write("a.json", "web-1:80", "http://web-2/x")
     source = stage.files("a.json", role="web")
     stage.watch.take([source])
@@ -242,7 +242,7 @@ def test_an_edit_with_a_broken_file(stage: Stage) -> None:
 
 
 def test_what_was_kept_without_its_files(stage: Stage) -> None:
-    """By a Helen before: it stays as a whole as long as one file is broken, for that one's targets are among it."""
+    """What an earlier Helen kept stays as a whole while one file is broken, as that one's targets are among it."""
     stage.write("a.json", "web-1")
     (stage.folder / "b.json").write_text("[")
     source = stage.files("*.json")
@@ -272,7 +272,7 @@ def test_what_is_no_regular_file(stage: Stage) -> None:
 
 
 def test_targets_of_one_name(stage: Stage) -> None:
-    """The first counts, and it is told how many are left out; one that is written twice is one."""
+    """The first target of a name counts, and it is told how many are left out; one that is written twice is one."""
     stage.write("a.json", "web_1:80", "web-1:80", "WEB-1:80", "db-1")
     stage.write("b.json", "db-1")
     stage.watch.take([stage.files("*.json")])

@@ -127,7 +127,7 @@ def test_files_of_any_bytes(raw: bytes) -> None:
 
 
 def test_records() -> None:
-    """By name, each once; without any, and with the one that says that there is no such service, none are found."""
+    """Records are targets by name, each once; none, and the one for no such service, make none."""
     source = Source(("a",), (), "_http._tcp.example.org", labels={"role": "web"})
     made = targets_of_records(source, [("b.example.org.", 80), ("a.example.org", 8080), ("b.example.org", 80)])
     assert [(each.name, each.address, each.port, each.labels) for each in made] == [

@@ -28,7 +28,7 @@ SCRIPT = Path(__file__).parents[2] / "stages" / "srv_asking.py"
 
 
 class Answering:
-    """A name server of one answer, made of the bytes of a question; None for silence."""
+    """Is a name server of one answer, made of the bytes of a question; None for silence."""
 
     def __init__(self, answer: Callable[[bytes], bytes | None], port: int = 0) -> None:
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -54,7 +54,7 @@ class Answering:
 
 
 class AnsweringByTcp(Answering):
-    """A name server with the answer by TCP; by UDP it is cut off. It counts questions, for one client at a time."""
+    """Is a name server with the answer by TCP; by UDP it is cut off. It counts questions, for one client at a time."""
 
     def __init__(self, answer: Callable[[bytes], bytes | None]) -> None:
         self._by_tcp, self.questions, self.ends = answer, 0, 0
@@ -126,7 +126,7 @@ ANSWERS_BY_TCP: dict[str, tuple[Callable[[bytes], bytes | None], object]] = {
 
 
 def _free_for_both() -> int:
-    """A port that nobody has by TCP, nor by UDP: the servers above have some."""
+    """Return a port that nobody has by TCP, nor by UDP: the servers above have some."""
     for _ in range(100):
         port = free_port()
         with suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
@@ -175,7 +175,7 @@ def test_a_real_server(found: dict[str, object]) -> None:
 
 @pytest.mark.parametrize("name", ANSWERS | ANSWERS_BY_TCP)
 def test_answers(name: str, found: dict[str, object]) -> None:
-    """Each is records, or a fault in a sentence: nothing that a server sends raises anything else."""
+    """An answer is records, or a fault in a sentence: nothing that a server sends raises anything else."""
     expected = (ANSWERS | ANSWERS_BY_TCP)[name][1]
     if expected is None:
         assert isinstance(found[name], str) and "answer" in str(found[name])
@@ -186,7 +186,7 @@ def test_answers(name: str, found: dict[str, object]) -> None:
 
 
 def test_what_is_left_over(found: dict[str, object]) -> None:
-    """Nothing: each server was asked by TCP once, and no connection is open, not even one that was never answered."""
+    """Each server was asked by TCP once, and no connection is left open, not even one that was never answered."""
     assert found["questions by TCP"] == dict.fromkeys(ANSWERS_BY_TCP, 1)
     assert found["open"] == 0
 

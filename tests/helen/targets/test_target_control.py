@@ -327,7 +327,7 @@ VIAS = "".join(TARGETS.replace("switch-1", f"s-{n}").replace('"]', f'", "x-{n}"]
 
 
 def test_those_that_can_be_chosen_are_kept_in_step() -> None:
-    """As agents come, go, stay away, change their labels and are revoked; other declarations change nothing of it."""
+    """They are kept as agents come, go, stay away, change labels and are revoked; other declarations change nothing."""
     stage, chance = Stage(*(f"probe-{n}" for n in range(8))), random.Random(3)
     several = TARGETS + TARGETS.replace("switch-1", "switch-2").replace("probe-*", "role=edge")
     stage.write(several)
@@ -347,7 +347,7 @@ def test_those_that_can_be_chosen_are_kept_in_step() -> None:
 
 
 def test_each_via_is_decided_in_a_step_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """There are 30 different ones, all to be decided at one tick; a fault is told without asking agent by agent."""
+    """Thirty different `via` are decided one a step; a fault is told without asking agent by agent."""
     stage, walks, looks = Stage(), HeldWalks(), list[str]()
     stage.write(VIAS)
     for number in range(20):
@@ -365,7 +365,7 @@ def test_each_via_is_decided_in_a_step_of_its_own(monkeypatch: pytest.MonkeyPatc
 
 
 def test_faults_are_told_in_steps(stage: Stage) -> None:
-    """450 targets that no agent may look at, of which one has the name of an agent: some are looked at in each step."""
+    """Faults of 450 targets that no agent may look at are looked at some in each step."""
     stage.agents["t7"] = Agent("t7")
     stage.write("".join(TARGETS.replace("switch-1", f"t{number}") for number in range(450)))
     found, said, sizes = stage.control.find, list[str](), list[int]()
@@ -381,7 +381,7 @@ def test_faults_are_told_in_steps(stage: Stage) -> None:
 
 
 def test_what_a_source_finds_is_compared_in_steps() -> None:
-    """1,000 targets of which one is another one than before: it alone is planned anew, and no step compares all."""
+    """One target of 1,000 that is another one than before is planned anew, and no step compares all."""
     stage, walks, compared = Stage(), HeldWalks(), list[str]()
 
     class Counted(Target):
@@ -458,7 +458,7 @@ def test_targets_that_cannot_be_merged_drop_none(stage: Stage) -> None:
 
 
 def test_a_declaration_that_is_taken_back_while_targets_are_merged(stage: Stage) -> None:
-    """The targets of the newest file are in force from its coming on, and those of an older one never again."""
+    """The newest file's targets are in force from its coming on, and those of an older one never again."""
     walks, looked = HeldWalks(), list[set[str]]()
     stage.sessions.fair_turns = walks
     for name in ("new-1", "new-2"):

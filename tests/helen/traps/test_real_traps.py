@@ -1,4 +1,4 @@
-"""Net-SNMP's snmptrap and snmpinform, `helen traps`, and a real Helen: states change, informs are confirmed."""
+"""Tests Net-SNMP's snmptrap and snmpinform, `helen traps`, and a real Helen: states change, informs are confirmed."""
 
 from __future__ import annotations
 
@@ -131,7 +131,9 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
 
 
 def test_traps_of_all_versions(scene: Scene) -> None:
-    """Down and up again: by version 2c and 3 with each cipher; version 1 says that the device has started."""
+    """States go down and up again by version 2c and by 3 with each cipher; version 1 says that the
+    device has started.
+    """
     ways = [["-v", "2c", "-c", "public"], secure("sha-aes", "SHA", "AES", "one"),
             secure("sha512-aes256", "SHA-512", "AES-256", "two"), secure("md5-des", "MD5", "DES", "three")]  # fmt: skip
     for index, how in enumerate(ways):
@@ -146,7 +148,9 @@ def test_traps_of_all_versions(scene: Scene) -> None:
 
 @pytest.mark.parametrize("index", [10, 11])
 def test_informs_are_confirmed(scene: Scene, index: int) -> None:
-    """Version 2c, and 3, whose sender finds out who the receiver is; Helen has the state by then."""
+    """An inform of version 2c is confirmed, and one of 3, whose sender finds the receiver; Helen has the
+    state by then.
+    """
     how = ["-v", "2c", "-c", "public"] if index == 10 else secure("sha512-aes256", "SHA-512", "AES-256", "two")
     scene.link("snmpinform", DOWN, index, *how, "-t", "10", "-r", "1")
     scene.becomes(f"link-{index}", "critical")

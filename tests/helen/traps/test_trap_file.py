@@ -78,7 +78,7 @@ def test_what_a_trap_becomes() -> None:
 
 
 def test_values_that_are_no_names() -> None:
-    """In a name of a check they are made sound; in a text each character can be printed."""
+    """A value is made sound in a name of a check; in a text each of its characters can be printed."""
     found = become(trap(DOWN, _7="1", _2="a b\x1b{host}é" + "x" * 600))
     assert found is not None
     assert found["check"].startswith("link-a_b_x1b_host_é")
@@ -131,7 +131,7 @@ def test_faults(content: str, words: str) -> None:
 
 
 def test_secrets_by_reference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The secret is in a file or in the environment; they are in no picture of what was read."""
+    """A secret is in a file or in the environment, and in no picture of what was read."""
     (tmp_path / "word").write_text("authentic\n")
     monkeypatch.setenv("TRAP_PRIVACY", "encrypted")
     content = f"""[[user]]
@@ -145,7 +145,7 @@ privacy_password = {{ env = "TRAP_PRIVACY" }}
 
 
 def test_the_command_reads_a_file(tmp_path: Path) -> None:
-    """`--check` says what is in it and asks no Helen; faults are exit status 2, a file that is not there is 1."""
+    """The option `--check` tells what is in a file and asks no Helen; faults are status 2, a missing file is 1."""
     path = tmp_path / "traps.toml"
 
     def run() -> tuple[int, str]:
@@ -162,7 +162,7 @@ def test_the_command_reads_a_file(tmp_path: Path) -> None:
 
 
 def test_who_receives_names_a_helen(tmp_path: Path) -> None:
-    """Without `--check` a Helen is needed, and the command says so before it listens."""
+    """A Helen is needed without `--check`, and the command says so before it listens."""
     path = tmp_path / "traps.toml"
     path.write_text(FILE)
     done = CliRunner().invoke(main, ["traps", "--file", str(path)], env=NO_HELEN)
@@ -173,7 +173,7 @@ def test_who_receives_names_a_helen(tmp_path: Path) -> None:
 
 
 class Posted:
-    """A Helen that takes results, or refuses as it is told to."""
+    """Is a Helen that takes results, or refuses as it is told to."""
 
     def __init__(self) -> None:
         self.bodies: list[dict[str, Any]] = []
@@ -212,7 +212,7 @@ def test_helen_takes_each_time_to_live(text: str, seconds: float) -> None:
 
 
 def test_who_is_listened_to() -> None:
-    """Strangers are not, and nobody beyond the limit, which is each address's own; all of it is counted."""
+    """A stranger is not listened to, and nobody beyond the limit, which is each address's own; all of it is counted."""
     said: list[str] = []
     one, _, clock = a_listener(said)
     for address in [THERE, *[HERE] * 5, "10.0.0.1", "2001:db8::5"]:

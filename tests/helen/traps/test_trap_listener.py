@@ -133,7 +133,7 @@ def serving(handler: type[http.server.BaseHTTPRequestHandler]) -> Iterator[str]:
 
 @pytest.fixture
 def proxy() -> Iterator[str]:
-    """A proxy that finds each body too large, and says so to people."""
+    """Is a proxy that finds each body too large, and says so to people."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -251,7 +251,7 @@ def test_a_start_gives_other_names() -> None:
 
 
 def test_notifications_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first ones are forgotten."""
+    """The first notifications are forgotten."""
     monkeypatch.setattr(repeats, "MOST_KNOWN", 3)
     wall = iter(range(100))
     known = Repeats(lambda: 7.0, lambda: float(next(wall)))
@@ -265,7 +265,7 @@ def test_notifications_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_old_copies_after_another_file() -> None:
-    """The times of senders stay known."""
+    """The times of senders stay known after another file."""
     clock, said = Clock(), list[str]()
     one = a_listener(said, clock, None)
     old = secure(pdu(id_=6), time=4_000)
@@ -319,7 +319,7 @@ def test_what_waits_at_the_end_is_counted() -> None:
 
 
 def test_all_is_posted_at_the_end() -> None:
-    """By a Helen that is there, nothing is lost."""
+    """Nothing is lost at the end if there is a Helen."""
     said: list[str] = []
     one = a_listener(said, Clock(), Taker(lambda *_: None))
     one.receive(plain(pdu()), ROUTER, lambda _: None)

@@ -12,7 +12,7 @@ from helen.cli.traps.security import NotTaken, Security
 
 
 def test_a_trap_of_version_2(security: Security) -> None:
-    """The trap's OID, and the values behind it; the uptime is none of them."""
+    """A trap has its OID and the values behind it; the uptime is none of them."""
     opened = security.open(plain(pdu()))
     assert (opened.notification.oid, opened.confirmation) == (LINK_DOWN, b"")
     assert opened.notification.bindings == ((INDEX, "7"), (NAME, "Gi1/0/7"))
@@ -56,7 +56,7 @@ def test_values(value: bytes, shown: str) -> None:
 
 
 def test_values_without_end() -> None:
-    """A hundred are read, and the rest is only looked over."""
+    """A hundred values are read, and the rest is only looked over."""
     found = read_pdu(ber.Reader.of(pdu(TRAP, *LINK[:2], *[pair(INDEX, number(7))] * 3000)))
     assert len(found.bindings) == 98
 
@@ -84,7 +84,7 @@ def test_values_without_end() -> None:
     ],
 )  # fmt: skip
 def test_what_is_none(security: Security, data: bytes, words: str) -> None:
-    """Each is refused with the reason, and without an answer."""
+    """A message that is none is refused with the reason, and without an answer."""
     with pytest.raises(NotTaken, match=words) as refused:
         security.open(data)
     assert refused.value.reply == b""

@@ -116,7 +116,7 @@ def test_senders_without_end(security: Security) -> None:
 
 
 def test_bytes_that_are_changed(security: Security) -> None:
-    """Whatever comes is a notification, or is refused: nothing else is ever raised."""
+    """Changed bytes are a notification, or are refused: nothing else is ever raised."""
     chance, taken = random.Random(7), 0
     good = [
         plain(pdu()),
@@ -149,7 +149,7 @@ def test_every_cipher_there_and_back(auth: str, privacy: str) -> None:
 
 
 def test_keys_of_the_standards() -> None:
-    """RFC 3414, A.3: "maplesyrup" for the engine 00..02; those of SHA-2 are tried with snmptrap."""
+    """A key is that of RFC 3414, A.3: "maplesyrup" for the engine 00..02; those of SHA-2 are tried with snmptrap."""
     engine = bytes(11) + b"\x02"
     for auth, digits in (
         ("md5", "526f5eed9fcce26f8964c2930787d82b"),

@@ -34,7 +34,7 @@ class Disk:
     path: Path
 
     def start(self, now: float) -> tuple[Senders, Clock]:
-        """Senders as the next start of the receiver knows them; its clock begins anew."""
+        """Return senders as the next start of the receiver knows them; its clock begins anew."""
         clock = Clock()
         clock.now = now
         made = Senders(clock, self.path)
@@ -48,7 +48,7 @@ def disk(tmp_path: Path) -> Disk:
 
 
 def test_a_restart_knows_old_copies(disk: Disk, security: Security) -> None:
-    """None of the last start is taken again, not even the last one; a message that the sender makes then is."""
+    """No copy of the last start is taken again, not even the last one; a message that the sender makes then is."""
     before, _ = disk.start(9_000.0)
     security.senders = before
     for message in (old := secure(pdu(id_=6), time=500), last := secure(pdu(), time=640)):
@@ -67,7 +67,7 @@ def test_a_restart_knows_old_copies(disk: Disk, security: Security) -> None:
 
 
 def test_a_start_without_traps_changes_nothing(disk: Disk) -> None:
-    """However many there are; the file is written when something is new, and only then."""
+    """The file is written when something is new, and only then, however many starts there are."""
     first, _ = disk.start(9_000.0)
     first.save()
     assert not disk.path.exists()

@@ -21,7 +21,7 @@ class Stage:
 
 
 def test_each_opening_is_told_and_the_end_once() -> None:
-    """Two people, one of them for hours; the end comes ten minutes after the last, and a new one begins anew."""
+    """An opening is told by each of two people; the end comes ten minutes after the last, and a new one begins anew."""
     stage = Stage()
     stage.shells.opened("web-1", "token anna", "192.0.2.7")
     stage.shells.opened("web-1", "token bert", "192.0.2.8")
@@ -42,7 +42,9 @@ def test_each_opening_is_told_and_the_end_once() -> None:
 
 
 def test_those_of_before_a_restart_end() -> None:
-    """People were told of a problem, and no process is left that would tell its end."""
+    """Openings of before a restart end: people were told of a problem, and no process is left that would
+    tell its end.
+    """
     stage = Stage()
     stage.shells.recall(["web-1", "web-2"])
     stage.shells.opened("web-2", "operator", "control.sock")

@@ -45,7 +45,7 @@ class Echo:
 
 
 class ScriptedAgent(threading.Thread):
-    """An agent without TLS that says what it is told to: `answer` is `echo`, or the reason of a close."""
+    """Is an agent without TLS that says what it is told to: `answer` is `echo`, or the reason of a close."""
 
     def __init__(self, address: str, name: str, kinds: list[str]) -> None:
         super().__init__(daemon=True)
@@ -108,7 +108,7 @@ def agent(helen: Running) -> Iterator[ScriptedAgent]:
 
 
 def is_ready(helen: Running, name: str) -> bool:
-    """Helen has read its load report."""
+    """Say whether Helen has read its load report."""
     answer = ask(helen, "GET", f"/api/v1/agents/{name}")
     return answer.status == 200 and answer.json["host"] == {"os": "kit"}
 
@@ -120,7 +120,7 @@ def tunnel(helen: Running, name: str, data: bytes = b"", *more: str) -> subproce
 
 @contextlib.contextmanager
 def start(helen: Running, *more: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A tunnel that is open: a word has gone through it and come back."""
+    """Start a tunnel that is open: a word has gone through it and come back."""
     words = [*HELEN, "tunnel", "web-1", *(more or ("--state", str(helen.state)))]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment()) as process:
         assert process.stdin is not None and process.stdout is not None
@@ -192,7 +192,7 @@ def test_a_request_without_an_upgrade(helen: Running, agent: ScriptedAgent) -> N
 
 
 def test_a_token_that_is_revoked_ends_its_tunnel(helen: Running, agent: ScriptedAgent) -> None:
-    """At once, as it ends every stream; a reading token opens none."""
+    """A token that is revoked ends its tunnel at once, as it ends every stream; a reading token opens none."""
     port = Web(helen).port
     made = ask(helen, "POST", "/api/v1/web-tokens", {"name": "ops", "scopes": ["operate"]}).json
     with start(helen, "--url", f"http://localhost:{port}", "--token", made["token"]) as process:

@@ -73,7 +73,7 @@ class Stage:
         self.clock.advance(0)
 
     def open(self, agent: Agent, token: str = "") -> list[Any]:
-        """The stream, once it is open, or the exception; nothing meanwhile."""
+        """Return the stream once it is open, or the exception; nothing meanwhile."""
         found: list[Any] = []
         opening: Deferred[TunnelStream] = self.tunnels.open(agent, "ssh", {"caller": "operator"}, token)
         opening.addCallbacks(found.append, lambda failure: found.append(failure.value))
@@ -103,7 +103,7 @@ def test_a_tunnel_is_open_with_the_first_window() -> None:
     ("tired", "web-1 opens no tunnel (tired)"),
 ])  # fmt: skip
 def test_an_agent_that_refuses(reason: str, words: str) -> None:
-    """A sentence for each reason, one of other makers too; the id is free again."""
+    """A refusal has a sentence for each reason, one of other makers too; the id is free again."""
     stage, agent = Stage(), Stage().agent()
     found = stage.open(agent)
     stage.hear(agent, f"close 1 {reason}\n".encode())
@@ -140,7 +140,9 @@ def test_a_caller_that_hangs_up_while_the_agent_thinks() -> None:
 
 
 def test_who_can_not_be_asked() -> None:
-    """One that is away, one whose report names no such kind (an older one): nothing is sent, so nothing is illegal."""
+    """An agent that is away or whose report names no such kind (an older one) is sent nothing, so
+    nothing is illegal.
+    """
     stage = Stage()
     away, old = Agent("web-2"), stage.agent("web-3")
     old.tunnels = ()
@@ -152,7 +154,7 @@ def test_who_can_not_be_asked() -> None:
 
 
 def test_limits() -> None:
-    """One tunnel too many to one agent; one too many in all; openings come back with the time."""
+    """One tunnel too many to one agent or in all is refused; openings come back with the time."""
     stage = Stage()
     agents = [stage.agent(f"web-{number}") for number in range(MOST // MOST_OF_AGENT + 1)]
     for agent in agents[:-1]:
@@ -190,7 +192,9 @@ def test_a_token_has_a_share_of_the_tunnels() -> None:
 
 
 def test_an_agent_that_keeps_its_tunnels() -> None:
-    """One that takes no byte of a caller, and answers no `close`, holds none of the places that all agents share."""
+    """Such an agent takes no byte of a caller and answers no `close`, and holds none of the places that all agents
+    share.
+    """
     stage = Stage()
     agents = [stage.agent(f"web-{number}") for number in range(MOST // MOST_OF_AGENT)]
     streams: list[TunnelStream] = []

@@ -63,7 +63,7 @@ def became(host: str, key: str, value: str, clock: float | None = None) -> dict[
     ("clean", "ok"), ("checking", "warning"), ("failed", "critical"), ("odd", "unknown"), ("", "unknown"),
 ])  # fmt: skip
 def test_a_text_has_the_status_of_its_pattern(value: str, status: str) -> None:
-    """The first that it fits; without one it is unknown."""
+    """A text has the status of the first pattern that it fits; without one it is unknown."""
     assert became("nas", "raid.state[md0]", value) == {
         "host": "nas", "check": "raid-md0", "status": status, "source": "helen zabbix", "output": value,
         "summary": f"raid.state[md0] = {value or '?'}",

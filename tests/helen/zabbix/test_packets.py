@@ -36,7 +36,7 @@ def test_the_length_of_what_follows() -> None:
     (header(length=2**32 - 1), "4294967295 bytes"),
 ])  # fmt: skip
 def test_a_header_that_is_refused(given: bytes, said: str) -> None:
-    """Before a byte behind it is read: nothing is ever unpacked."""
+    """Such a header is refused before a byte behind it is read: nothing is ever unpacked."""
     with pytest.raises(BadPacket, match=said):
         length_of(given)
 
@@ -69,7 +69,7 @@ ONE = {"host": "nas", "key": "raid.state[md0]", "value": "clean"}
     (ONE | {"clock": float("nan")}, "`clock` is a time"),
 ])  # fmt: skip
 def test_values(given: Any, value: Value | str) -> None:
-    """One that can't be read is a sentence, and the others are read all the same."""
+    """A value that can't be read is a sentence, and the others are read all the same."""
     first, second = values_of(body(given, ONE))
     assert second == Value("nas", "raid.state[md0]", "clean")
     assert first == value or (isinstance(value, str) and str(first).startswith(value))

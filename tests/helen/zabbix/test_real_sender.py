@@ -65,7 +65,7 @@ class Scene:
         return done.stdout + done.stderr
 
     def state(self, check: str) -> dict[str, Any]:
-        """The state of a check, once Helen has judged its result."""
+        """Return the state of a check, once Helen has judged its result."""
 
         def look() -> Any:
             listed = self.helen.client.get("/api/v1/states?agent=nas")["states"]
@@ -104,7 +104,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
 
 
 def test_a_value_becomes_a_state(scene: Scene) -> None:
-    """One by the command line, then another one; a number is a figure of its result."""
+    """A value by the command line becomes a state, then another one; a number is a figure of its result."""
     said = scene.send("-s", "nas", "-k", "raid.state[md0]", "-o", "degraded")
     assert "processed: 1; failed: 0; total: 1" in said
     scene.becomes("raid-md0", "critical")
@@ -117,7 +117,7 @@ def test_a_value_becomes_a_state(scene: Scene) -> None:
 
 
 def test_many_values_and_those_that_fail(scene: Scene) -> None:
-    """300 lines are two packets; a host of others, an unknown key and an undeclared host fail: exit status 2."""
+    """All 300 lines are two packets; a host of others, an unknown key and an undeclared host fail: exit status 2."""
     lines = [f"nas raid.state[s{number % 5}] clean" for number in range(300)]
     lines += ["db-9 raid.state[md0] clean", "nas cpu.load 5", "elsewhere raid.state[md0] clean"]
     said = scene.send("-i", "-", given="\n".join(lines) + "\n", status=2)
@@ -180,7 +180,9 @@ def test_helen_is_away(scene: Scene) -> None:
 
 
 def test_only_the_file(tmp_path: Path) -> None:
-    """`--check` reads it and ends, and asks no Helen: 0, or 2 with its faults. Without it one is needed."""
+    """The option `--check` reads the file and ends, and asks no Helen: 0, or 2 with its faults. Without it one is
+    needed.
+    """
     path = tmp_path / "zabbix.toml"
     path.write_text(FILE.format(port=1))
     words = ["zabbix", "--file", str(path), "--check"]

@@ -20,7 +20,9 @@ def stage():
 
 
 def test_a_plain_request_frame_by_frame(stage):
-    """RFC 18 client, RFC 7 worker: the address frame is a token of 16 bytes, the reply goes out in RFC 18."""
+    """A request of RFC 18 for a worker of RFC 7 has a token of 16 bytes as its address frame, and is answered in RFC
+    18.
+    """
     worker = stage.plain_worker(b"w", "tea", D1)
     stage.hear(("frontend", b"c"), b"MDPC02", b"\1", b"tea", b"one", b"")
     token = (1).to_bytes(16, "big")
@@ -57,7 +59,7 @@ def test_a_full_worker_is_passed_over_and_comes_back(stage):
 
 
 def test_a_vanished_worker_is_found_by_sending(stage):
-    """EHOSTUNREACH evicts and tries the next; the attempt does not count."""
+    """A send with EHOSTUNREACH evicts the worker and tries the next; the attempt does not count."""
     gone, other, client = stage.worker(b"gone", "tea"), stage.worker(b"other", "tea"), stage.client(b"c")
     stage.gone.add(gone)
     stage.ask(client, "tea", b"?", idempotent=False)
@@ -66,7 +68,7 @@ def test_a_vanished_worker_is_found_by_sending(stage):
 
 
 def test_a_late_reply_to_an_attempt_that_is_over_is_dropped(stage):
-    """Each attempt has its own token: the first worker comes back and answers too late."""
+    """A late reply of the first worker is dropped, since each attempt has its own token."""
     first, client = stage.worker(b"first", "tea"), stage.client(b"c")
     stage.ask(client, "tea", b"?")
     [(old, _)] = stage.jobs(first)
@@ -173,7 +175,7 @@ def test_a_request_before_negotiation_is_served_and_the_client_told(stage):
 
 
 def test_a_gap_in_services_makes_the_worker_begin_again(stage):
-    """Something was lost: READY with all services is asked for; a repetition is read over."""
+    """After a gap READY with all services is asked for; a repetition is ignored."""
     worker = stage.worker(b"w", "tea")
     stage.scale0(worker, "SERVICES", add=["a"], remove=[], seq=1)
     stage.scale0(worker, "SERVICES", add=["x"], remove=[], seq=1)
@@ -203,7 +205,7 @@ def keyed(stage: Stage, address: tuple[str, bytes], identity: str, key: str) -> 
 
 
 def test_the_same_key_on_a_new_connection_wins(stage):
-    """The old row is dropped; its next frame is a stranger's."""
+    """The old row is dropped, and its next frame is a stranger's."""
     assert keyed(stage, ("backend", b"old"), "helen", "KEY") == ["CONFIG"]
     assert keyed(stage, ("backend", b"new"), "helen", "KEY") == ["CONFIG"]
     assert list(stage.broker.sessions.all) == [("backend", b"new")]
@@ -286,7 +288,9 @@ def test_guessing_passwords_puts_the_guesser_on_the_list(stage):
 
 
 def test_whom_a_key_or_a_socket_of_ours_names_may_ask_as_often_as_they_like(stage):
-    """An address of loopback may be anybody's: five requests a minute, the sixth before its password is looked at."""
+    """An address of loopback may be anybody's, so its sixth request in a minute is refused before the password is
+    looked at.
+    """
     for origin in (Origin("10.0.0.1", "KEY"), Origin("", "")):
         assert [manage(stage, "status", origin=origin)["code"] for _ in range(12)] == [200] * 12
     codes = [manage(stage, "status", origin=Origin("127.0.0.1", ""))["code"] for _ in range(6)]
@@ -354,7 +358,7 @@ def group_stage():
 
 
 def test_what_a_peer_will_not_take_goes_elsewhere(group_stage):
-    """FINAL with refused=true is a broker's word, not a worker's: the request goes on, the attempt does not count."""
+    """A FINAL with refused=true is a broker's word, not a worker's: the request goes on, the attempt does not count."""
     stage, client = group_stage, group_stage.client(b"c")
     b2, b3 = Peer(stage, "b2"), Peer(stage, "b3")
     b2.table({"tea": [2, 2, 0]})
@@ -377,7 +381,7 @@ def test_a_workers_503_at_a_peer_is_the_clients_503(group_stage):
 
 
 def test_a_table_in_parts_and_a_digest_that_does_not_match(group_stage):
-    """The whole is asked for again when the digests differ, at most once an interval."""
+    """The whole table is asked for again when the digests differ, at most once an interval."""
     stage, b2 = group_stage, Peer(group_stage)
     b2.table({"tea": [1, 1, 0]}, digest="0", parts=2, part=0)
     assert [c for c, _, _ in b2.told()] == []
@@ -483,7 +487,9 @@ def test_a_peer_with_a_full_pipe_gets_requests_again_once_it_sends_something(gro
 
 @pytest.mark.parametrize("dialect, lead, goodbye", [(D1, [b"", b"MDPW01"], b"\5"), (D2, [b"MDPW02"], b"\6")])
 def test_a_plain_worker_whose_session_ends_is_told_so(stage, dialect, lead, goodbye):
-    """Silence, a second READY, and what an unknown one says: it opens a new socket then and begins anew."""
+    """A worker that is silent, sends a second READY or is unknown is told so; it opens a new socket then and begins
+    anew.
+    """
     worker = stage.plain_worker(b"w", "tea", dialect)
     stage.hear(worker, *lead, b"\1", b"tea")
     assert [frames for frames in stage.take(worker) if frames[-1] == goodbye] == [[*lead, goodbye]]
@@ -497,7 +503,9 @@ def test_a_plain_worker_whose_session_ends_is_told_so(stage, dialect, lead, good
 
 @pytest.mark.parametrize("rest, whole", [(1 << 19, True), ((1 << 19) + 1, False)])
 def test_a_client_without_partial_replies_is_held_a_mebibyte_of_parts(stage, rest, whole):
-    """MDP/0.1 has one reply: the parts wait for it. Beyond that the request ends, and the worker goes on."""
+    """A client of MDP/0.1 has one reply, so the parts wait for it; beyond a mebibyte the request ends, and the worker
+    goes on. Beyond that the request ends, and the worker goes on.
+    """
     worker = stage.plain_worker(b"w", "tea", D2)
     stage.hear(("frontend", b"c"), b"", b"MDPC01", b"tea", b"cup")
     [(token, _)] = stage.plain_jobs(worker)

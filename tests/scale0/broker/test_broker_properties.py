@@ -1,4 +1,4 @@
-"""The broker's state machine under random events and random frames: its invariants hold, nothing raises or grows."""
+"""Tests the broker's state machine under random events and frames: its invariants hold, nothing raises or grows."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class Network(RuleBasedStateMachine):
             assert set(self.answered) <= self.asked | set(self.answered)
 
     def teardown(self) -> None:
-        """Left alone, everything ends: each accepted request in exactly one FINAL, and nothing is remembered."""
+        """Everything ends that is left alone: each accepted request in exactly one FINAL, and nothing is remembered."""
         if not hasattr(self, "stage"):
             return
         self.stage.wait(QUEUE_EXPIRY + 5, step=1.0)
@@ -174,7 +174,9 @@ def sizes(stage: Stage) -> dict[str, int]:
 
 @pytest.mark.parametrize("seed", range(2))
 def test_random_messages_never_raise_or_grow_memory(seed):
-    """On all ports, from many connections; afterwards the broker has forgotten all, and serves."""
+    """Messages on all ports from many connections raise nothing; afterwards the broker has forgotten
+    all, and serves.
+    """
     dice, stage = random.Random(seed), Stage(broker_config(state="active"))
     for number in range(RANDOM_MESSAGES):
         address = (dice.choice(["frontend", "backend", "peer"]), b"%d" % dice.randrange(50))

@@ -36,9 +36,7 @@ def warnings(stage: Stage) -> list[str]:
 
 @pytest.mark.parametrize("code", [400, 401, 403, 404, 408, 409, 412, 413, 421, 422, 426, 429, 500, 503])
 def test_which_refusals_count(stage: Stage, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
-    """Refusals that are the peer's own doing count: five of them within a minute ban it; the others are answered for
-    ever.
-    """
+    """A refusal that is the peer's own doing counts: five within a minute ban it; the others are answered for ever."""
 
     def refuse(*_: Any) -> None:
         raise Fault(code, "because", "of that")
@@ -65,7 +63,7 @@ def test_a_fault_of_a_peer_without_a_name_bans_nobody(stage: Stage) -> None:
 
 
 def test_one_line_a_minute_about_one_peer(stage: Stage) -> None:
-    """However many malformed messages it sends; another one has a line of its own."""
+    """A peer has one line a minute, however many malformed messages it sends; another one has a line of its own."""
     other = Origin("192.0.2.8", "")
 
     def nonsense(origin: Origin) -> int:
@@ -99,7 +97,9 @@ def test_peers_that_are_remembered_for_it_are_bounded(stage: Stage, monkeypatch:
 
 
 def test_a_banned_peer_is_dropped_and_counted(stage: Stage) -> None:
-    """Before its message is read: not even nonsense counts any more, and its session hears nothing from it."""
+    """A banned peer's message is dropped before it is read: no nonsense counts any more, and its session
+    hears nothing.
+    """
     for _ in range(5):
         stage.hear(CLIENT, b"nonsense", origin=AFAR)
     for _ in range(3):
@@ -129,7 +129,7 @@ def test_which_peer_passes_the_ban_of_its_address(
 
 
 def test_a_key_that_is_not_authorized_any_more(stage: Stage) -> None:
-    """Is asked for at each message: a key is taken away while its peer is connected."""
+    """A key is asked for at each message, since it may be taken away while its peer is connected."""
     authorized = {"k" * 40}
     stage.broker._is_authorized = authorized.__contains__
     origin = Origin("192.0.2.7", "k" * 40)
@@ -165,7 +165,7 @@ def test_the_first_state(left_in: str, configured: str, expected: str) -> None:
 
 
 def test_a_configuration_lets_a_joining_broker_begin() -> None:
-    """One that is disabled stays so; both have it in force, stored and published."""
+    """A configuration is in force, stored and published; a joining broker begins, and a disabled one stays so."""
     joining, disabled = Stage(start=False), Stage()
     disabled.run(disabled.broker.start(disabled.now, disabled.wall, "disabled"))
     changed = broker_config(identity="other")
@@ -203,7 +203,7 @@ def test_which_port_takes_what(
     taken: str,
     said: str,
 ) -> None:
-    """Majordomo's clients speak at the frontend, its workers at the backend; elsewhere it is nonsense."""
+    """Majordomo's clients speak at the frontend, its workers at the backend; any other port takes that for nonsense."""
     assert heard_by_majordomo(stage, monkeypatch, address, frames) == ([taken] if taken else [])
     assert [line.partition(": ")[2] for line in warnings(stage)] == ([said] if said else [])
 

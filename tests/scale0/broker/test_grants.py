@@ -106,7 +106,7 @@ def test_the_broker_of_tasks_in_a_helen_is_hers() -> None:
 @pytest.mark.parametrize("service", ["equus.web-1", "helen", "helen.h1"])
 @pytest.mark.parametrize("role", ["", *ROLES])
 def test_who_may_ask(service: str, role: str) -> None:
-    """A check takes what it takes at the API: `operate`; to look at a Helen, `read` (F37)."""
+    """A question to an agent takes `operate` as at the API, and one to a Helen `read` (F37)."""
     peers = Peers(keys({"h": KeyEntry("h", ("helen",)), "c": KeyEntry("c", (role,) if role else ())}))
     assert peers.ready("h", service) is None
     scope = "operate" if service.startswith("equus.") else "read"
@@ -115,7 +115,7 @@ def test_who_may_ask(service: str, role: str) -> None:
 
 
 def test_a_client_without_a_key_asks_no_agent() -> None:
-    """Scale0 clients are told; Majordomo's are dropped, as they are for every error."""
+    """A Scale0 client without a key is told; Majordomo's is dropped, as for every error."""
     peers = Peers(Grants(token="secret"))
     assert peers.ready("own", "equus.web-1", key="", token="secret") is None
     assert peers.ask("c", "equus.web-1", key="") == (403, "not_allowed")
@@ -144,7 +144,7 @@ def test_an_attachment_that_is_to_come_is_refused(ahead: float) -> None:
 
 
 def test_a_worker_learns_from_whom_its_service_was_taken() -> None:
-    """The holder, its epoch and its seal, as that holder has sent it; the broker reads no seal."""
+    """The worker is told the holder, its epoch and its seal, as that holder has sent it; the broker reads no seal."""
     peers = Peers(keys({"h1": KeyEntry("h1", ("helen",)), "h2": KeyEntry("h2", ("helen",))}))
     now = int(1000 * peers.wall)
     assert peers.ready("h1", "equus.web-1", epochs={"equus.web-1": now}, seals={"equus.web-1": "old"}) is None
@@ -164,7 +164,7 @@ class As:
 
 @pytest.mark.parametrize("peer", [As("", False), As("x" * 40, False), As(B2, True)], ids=["NULL", "a key", "named"])
 def test_only_a_broker_of_the_network_speaks_for_helens(peer: As) -> None:
-    """Others pass on no request for an agent, and take none away by their tables (F38)."""
+    """Other brokers pass on no request for an agent, and take none away by their tables (F38)."""
     group = GroupConfig("g", (member("b1"), member("b2", public_key=B2 if peer.is_named else "")))
     peers = Peers(keys({"h1": KeyEntry("h1", ("helen",)), "x" * 40: KeyEntry("b2")}), group="g", group_config=(group,))
     epoch = int(1000 * peers.wall)

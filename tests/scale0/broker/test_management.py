@@ -210,7 +210,7 @@ def test_status_shows_counts_and_what_waits() -> None:
 
 
 def test_backends_are_shown_by_their_turns_and_others_not_at_all(stage: Stage) -> None:
-    """The one that has answered last comes last; a worker that is not ready, and a client, have no turn."""
+    """The backend that has answered last comes last; a worker that is not ready, and a client, have no turn."""
     one, two, client = stage.worker(b"w1", "tea"), stage.worker(b"w2", "tea"), stage.client(b"c")
     stage.scale0(("backend", b"w3"), "CHECKCONFIG", identity="w3", services=["tea"], config_type="JSON")
     for number in range(2):

@@ -56,7 +56,7 @@ def echo(pump, brokers):
 @pytest.mark.adversary(65)
 @pytest.mark.parametrize("port", ["frontend", "backend", "peer", "config_pub"])
 def test_a_broker_that_gets_nonsense_serves_on(pump, echo, port):
-    """On each of its ports, all of it at once; a frame that is announced takes no memory, and is cut off."""
+    """A broker serves on after nonsense on each port; an announced frame takes no memory, and is cut off."""
     broker, ask = echo
     assert ask() == [b"still here"]
     before = memory()

@@ -96,7 +96,7 @@ def test_a_request_passes_three_brokers_at_most(length: int, passes: bool) -> No
      ("east", (EAST,), "other", False), ("east", (EAST, WEST), "w1", False)],
 )  # fmt: skip
 def test_which_peers_are_of_the_network(group: str, groups: Any, peer: str, is_asked: bool) -> None:
-    """Without a group each peer is of the own, except those that the configuration puts into another."""
+    """A peer without a group is of the own one, unless the configuration puts it into another."""
     peers = peers_of(broker_config(group=group, group_config=groups))
     join(peers, peer, tea=[1, 1, 0])
     assert (asked_first(peers) is not None, peers.serve("tea")) == (is_asked, is_asked)

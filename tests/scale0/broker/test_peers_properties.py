@@ -44,7 +44,7 @@ class Pair:
             self.a.run(self.a.broker.link("tcp://b", True, self.a.now, self.a.wall))
 
     def cut(self) -> None:
-        """Lose what was on its way; a's monitor tells, b finds out by sending."""
+        """Lose what was on its way: a is told by its monitor, b finds out by sending."""
         if self.up:
             self.up = False
             self.b.gone.add(self.far_end)

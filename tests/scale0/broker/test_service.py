@@ -80,7 +80,7 @@ def test_a_record_that_cannot_be_read_is_put_aside(tmp_path):
 
 
 def test_a_disk_that_is_full_is_told_to_whoever_wanted_to_disable(pump, brokers, monkeypatch):
-    """500, and the broker stays as it was: a state that a restart would forget is no state."""
+    """The answer is 500 and the broker stays as it was: a state that a restart would forget is no state."""
     broker = brokers.start(management=MANAGEMENT)
 
     def full(*ignored: Any, **also: Any) -> None:
@@ -136,7 +136,7 @@ def test_what_one_broker_shares_the_others_have(pump, brokers):
 
 
 def test_new_subscribers_get_all_documents_once_a_second(pump, brokers):
-    """However many come: a thousand that are started together cost one repetition."""
+    """New subscribers cost one repetition a second, also a thousand that are started together."""
     exchange, told = brokers.start("source")._exchange, []
     exchange.publish_all = lambda: told.append(exchange._clock()[0])
     for _ in range(2):
@@ -148,7 +148,7 @@ def test_new_subscribers_get_all_documents_once_a_second(pump, brokers):
 
 
 def test_a_change_under_a_clock_that_is_behind_has_the_next_version(pump, brokers):
-    """Otherwise the others would take it for an older one."""
+    """A change under such a clock has the next version, or the others would take it for an older one."""
     source = brokers.start("source")
     ahead = source.share({"spill_ms": 10})
     source._exchange._clock = lambda: (pump.reactor.seconds(), 1.0)

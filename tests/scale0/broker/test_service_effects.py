@@ -68,7 +68,7 @@ class Sockets:
 
 
 class Stage:
-    """A service whose broker is played by hand: `heard` has what the broker is told."""
+    """Runs a service whose broker is played by hand: `heard` has what the broker is told."""
 
     def __init__(self, folder: Path) -> None:
         file = folder / "broker.json"
@@ -311,7 +311,7 @@ def test_a_disabled_broker_is_asked_to_be_enabled_alone(stage: Stage, command: s
     ("frontend", "127.0.0.1", "k", "k", True), ("frontend", "127.0.0.1", "k", "127.0.0.1", False),
 ])  # fmt: skip
 def test_who_is_kept_out(stage: Stage, port: str, address: str, key: str, banned: str, kept_out: bool) -> None:
-    """One of this machine without a key may be an operator: its messages are looked at."""
+    """A peer of this machine without a key may be an operator, so its messages are looked at."""
     for _ in range(5 if banned else 0):
         stage.real.context.failures.add(banned, "nonsense", 0.0)
     caller = Caller(port, address, "CURVE" if key else "NULL", key)

@@ -7,7 +7,7 @@ from scale0.broker.service_table import Table, parts
 
 
 def test_the_digest_is_that_of_the_protocol() -> None:
-    """Two versions of the broker must agree on it, so that its value is written down."""
+    """The digest has the value that is written down here, since two versions of the broker must agree on it."""
     table = Table()
     assert (table.digest, table.seq) == ("0" * 16, 0)
     table.set("tea", [2, 1, 0])

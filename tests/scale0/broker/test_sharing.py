@@ -79,7 +79,7 @@ def test_a_malformed_publication_ends_the_session(stage: Stage, body: tuple[byte
 
 
 def test_of_two_documents_of_one_version_one_counts_everywhere(stage: Stage) -> None:
-    """The one with the greater digest; the other's publisher is told both that and the document."""
+    """The document with the greater digest counts; the other's publisher is told both that and the document."""
     worker = stage.worker(b"w", "a")
     bodies = [b"1", b"2"]
     answers = []

@@ -160,7 +160,9 @@ LOCAL = Origin("127.0.0.1", "")
 @pytest.mark.parametrize("off", [-60.0, 60.0, 86_400.0, -3e6])
 @pytest.mark.parametrize("peers", [1, 2, 8])
 def test_a_broker_whose_clock_steps_refuses_nobody(off, peers):
-    """However few peers there are: it knows of the step, says so, and says so no more than once (F9)."""
+    """A broker whose clock steps knows of it, tells it at most once, and refuses nobody, however few peers there are
+    (F9).
+    """
     stage = Skewed()
     workers = [stage.worker(b"w%d" % number, "tea") for number in range(peers)]
     for wrong in (off, 0.0):
@@ -176,7 +178,9 @@ def test_a_broker_whose_clock_steps_refuses_nobody(off, peers):
 
 @pytest.mark.parametrize("off", [-45.0, 700.0])
 def test_a_broker_that_starts_with_a_wrong_clock_believes_most_of_its_peers(off):
-    """The first may be refused; from the third on they outvote it, and those that were refused come back (F9)."""
+    """The first peers may be refused; from the third on they outvote the broker, and the refused ones
+    come back (F9).
+    """
     stage = Skewed(start=False)
     stage.off = off
     stage.run(stage.broker.start(stage.now, stage.wall))
@@ -218,7 +222,7 @@ def test_only_a_majority_of_three_or_more_outvotes_the_broker(wrong, right, refu
 
 
 def test_a_wrong_clock_is_no_misdeed(stage):
-    """However often it is refused, its address is heard: other programs share it (F9)."""
+    """An address is heard however often its clock is refused, since other programs share it (F9)."""
     for number in range(12):
         address = ("backend", b"w%d" % number)
         for command, more in (
@@ -316,7 +320,7 @@ def alone(tmp_path):
 
 
 class RawPeers:
-    """Peers of a broker by socket: they beat, whatever they hear, and keep what they are sent."""
+    """Plays peers of a broker by socket: they beat, whatever they hear, and keep what they are sent."""
 
     def __init__(self, pump, run) -> None:
         self._pump, self._run = pump, run

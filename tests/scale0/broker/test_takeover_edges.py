@@ -11,7 +11,7 @@ PLACES = ("10.0.0.1", "")
 
 
 class Now:
-    """A context that knows the time, and keeps its alarms."""
+    """Stands in for a context that knows the time, and keeps its alarms."""
 
     def __init__(self) -> None:
         self.now = 1_000.0
@@ -53,7 +53,7 @@ def test_the_identity_that_was_claimed_longest_ago_is_forgotten(monkeypatch: pyt
 
 @pytest.mark.parametrize(("later", "alarms"), [(0.0, 1), (3_599.5, 1), (3_600.0, 2), (9_999.0, 2)])
 def test_an_alarm_comes_once_an_hour(later: float, alarms: int) -> None:
-    """Each identity has its own hour; an address that is none is that of a local peer."""
+    """An identity has an alarm once in its own hour; an address that is none is that of a local peer."""
     now = Now()
     known = now.known()
     known.alarm("web-1", "k", PLACES)
@@ -69,7 +69,7 @@ def test_an_alarm_comes_once_an_hour(later: float, alarms: int) -> None:
 
 
 def test_alarms_are_remembered_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The oldest goes first, and is said again then."""
+    """The oldest alarm goes first, and is told again then."""
     monkeypatch.setattr(takeovers, "IDENTITIES", 2)
     now = Now()
     known = now.known()

@@ -1,4 +1,4 @@
-"""Two holders of one key and identity: the newest wins now and then, but they do not change places for ever."""
+"""Tests two holders of one key and identity: the newest wins now and then, but they do not change places for ever."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_the_other_gets_the_identity_once_the_holder_is_gone(stage):
 
 @pytest.mark.parametrize("every", [WINDOW / 2, WINDOW, 10 * WINDOW])
 def test_one_peer_that_comes_back_now_and_then_is_no_contest(stage, every):
-    """As after a change of network: its old connections are half open, and the newest wins (F48)."""
+    """The newest connection wins, as after a change of network whose old connections are half open (F48)."""
     for number in range(12):
         assert claim(stage, ("backend", b"line%d" % number), ONE) == ["CONFIG"]
         stage.now += every

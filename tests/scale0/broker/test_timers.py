@@ -29,7 +29,7 @@ def test_a_timer_is_due_at_the_end_of_its_slot(when: float, due: float) -> None:
 
 @pytest.mark.parametrize("looked", [None, 3.0, 95.0])
 def test_what_is_far_is_measured_from_now_and_not_from_the_last_look(looked: float | None) -> None:
-    """Timers may be set before the first look, and long after the last one, as nothing was due."""
+    """A timer that is set before the first look, or long after the last one, is measured from now."""
     timers = Timers()
     if looked is not None:
         timers.due(looked)

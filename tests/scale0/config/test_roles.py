@@ -39,7 +39,9 @@ def test_a_file_says_what_its_key_may_do(tmp_path: Path, metadata: str, entry: K
 
 @pytest.mark.parametrize("role", ["Helen", "root", "", "*", "helen,push"])
 def test_a_role_that_there_is_not_is_a_fault(tmp_path: Path, role: str) -> None:
-    """The key is not authorized, which is safer than a peer that may less than was meant; the file is named."""
+    """A key with an unknown role is not authorized, which is safer than a peer that may less than was meant; its file
+    is named.
+    """
     found = folder(tmp_path, f'    role = "{role}"\n    identity = "h1"\n')
     assert found.entry_of(KEY) is None and not found.is_authorized(KEY)
     assert "h1.key" in found.faults[0] and "the roles are peer, metrics" in found.faults[0]
@@ -67,7 +69,7 @@ def test_a_change_of_roles_counts_from_the_next_read(tmp_path: Path) -> None:
      ("localhost:x:0:1", None), ("localhost:0:0:1:2", None), ("nlocalhost:0:0:1", None)],
 )  # fmt: skip
 def test_only_the_kernel_tells_a_user(address: str, user: int | None) -> None:
-    """A peer on a socket of the file system; over TCP there is none."""
+    """Only a peer on a socket of the file system has a user, as the kernel tells none over TCP."""
     assert Origin(address, "").user == user
 
 

@@ -56,7 +56,7 @@ def test_the_digest_is_of_what_is_held_whatever_the_way_to_it() -> None:
 
 
 def test_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """There are bounds for one, for all, for their number, and for time."""
+    """One document, all of them, their number and their times are bounded."""
     held = Documents("")
     refused = [
         (document("a", 1, bytes(MOST_BYTES + 1)), "more than"), (document("A", 1), "no document"),
@@ -242,7 +242,7 @@ class Wire:
                     self.holders[number].listen(command, kinds[command](**options), body)
 
     def settle(self) -> None:
-        """All are here, and compare until nobody has anything to say."""
+        """Connect all holders, and let them compare until nobody has anything to say."""
         self.dice = random.Random(1)
         self.dice.random = lambda: 0.0  # type: ignore[method-assign]  # nothing is lost any more
         for number in range(len(self.holders)):

@@ -155,7 +155,7 @@ def know(client: Client) -> None:
 
 
 def test_a_broker_that_is_joining_sends_it_elsewhere():
-    """503 asks the other brokers of the group, in order, and goes where one of them says."""
+    """A broker that is joining answers 503, and the client asks the other brokers of the group in order."""
     client = Client().active()
     client.machine.target = HOME
     know(client)
@@ -191,7 +191,7 @@ def test_with_nobody_to_ask_it_comes_back_to_where_it_was():
 
 
 def test_waiting_grows_and_is_spread():
-    """0.25 s doubling to 30 s, full jitter: many clients of one broker do not come back together."""
+    """A wait doubles from 0.25 s to 30 s, with full jitter, so that many clients do not come back together."""
     delays = []
     for seed in range(200):
         machine = Negotiation("frontend", "me", [HOME], random.Random(seed))
@@ -211,7 +211,7 @@ def test_leaving_is_said():
 
 
 def test_who_stood_still_for_a_while_is_back_at_once():
-    """408: nobody was wrong, so nobody waits for the 30 s that an error without a delay costs."""
+    """The code 408 blames nobody, so the client does not wait for the 30 s that an error without a delay costs."""
     client = Client("backend").active()
     client.hear("DISCONNECTERROR", code=408, reason="heartbeat_lost", message="nothing heard")
     assert client.machine.state is State.LOST

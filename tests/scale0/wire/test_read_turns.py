@@ -72,7 +72,7 @@ def test_a_mark_is_read_in_the_next_turn_and_asks_for_one_alone() -> None:
 
 
 def test_a_flood_is_read_round_robin_until_the_budget_is_spent() -> None:
-    """Each drain costs one more than it read: 33, 33, 33 and the 29 that are left."""
+    """A flood is read 33, 33, 33 and then 29 at a time, as each drain costs one more than it read."""
     reactor, turns, log, [first, second] = stage(1000, 1000)
     turns.mark(first)
     turns.mark(second)

@@ -1,4 +1,4 @@
-"""The socket reader against real sockets on loopback: nothing stalls, nothing is lost, everything is bounded."""
+"""Tests the socket reader against real sockets on loopback: nothing stalls, nothing is lost, everything is bounded."""
 
 from __future__ import annotations
 
@@ -61,7 +61,9 @@ def test_a_socket_without_a_peer_identity_says_nobody(pump, ends):
 
 
 def test_20000_messages_in_lock_step_never_stall(pump, ends):
-    """Each send may eat the edge of the reply that just came in: without a drain after it this hangs for good."""
+    """Messages in lock step are all read: a send may eat the edge of the reply that just came in, so a drain follows
+    it.
+    """
     count = 20_000
     ends.router._received = lambda frames, origin: ends.router.send(frames)
     dealer, got = ends.dealer()
@@ -109,7 +111,7 @@ def test_a_closed_socket_says_that_its_peer_is_gone(network):
 
 
 def test_a_peer_that_does_not_read_is_full_and_what_is_held_follows_in_order(pump, network, ends):
-    """Beyond the pipe messages are held for it, in order; the sender is told FULL only beyond that."""
+    """Messages are held for such a peer beyond the pipe, in order; the sender is told FULL only beyond that."""
     dealer, got = ends.dealer()
     dealer.send([b"hello"])
     pump.until(lambda: ends.heard)
@@ -152,7 +154,7 @@ def test_large_frames_are_counted_in_bytes(monkeypatch, pump, network, ends):
 
 
 def test_what_is_held_is_bounded(monkeypatch, pump, network):
-    """A DEALER that was never connected has no pipe: everything is held, up to both limits."""
+    """A DEALER that was never connected has no pipe, so everything is held, up to both limits."""
     monkeypatch.setattr(unsent, "HELD_MESSAGES", 2)
     dealer = network.socket(Kind.DEALER)
     assert [dealer.send([b"x"], hold=True) for _ in range(3)] == [Sent.OK, Sent.OK, Sent.FULL]
@@ -162,7 +164,7 @@ def test_what_is_held_is_bounded(monkeypatch, pump, network):
 
 @pytest.mark.adversary(65)
 def test_a_message_beyond_the_limits_arrives_as_its_first_frame(monkeypatch, pump, ends):
-    """Too many frames, or too many bytes in all; the next message is whole."""
+    """A message with too many frames or bytes comes as its first frame; the next message is whole."""
     monkeypatch.setattr(zmq_socket, "MESSAGE_FRAMES", 4)
     monkeypatch.setattr(zmq_socket, "MESSAGE_BYTES", 100)
     dealer, _ = ends.dealer()

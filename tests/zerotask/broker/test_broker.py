@@ -66,7 +66,7 @@ def test_an_offer_that_is_not_taken_up_goes_to_another(bench):
 
 
 def test_a_node_that_is_gone_loses_its_tasks_at_the_first_word(bench):
-    """The next ping finds nobody: the task is queued again long before the lease is over."""
+    """The next ping finds nobody, so the task is queued again long before the lease is over."""
     client(bench), node(bench, "n1", methods=["m"]), submit(bench)
     bench.ask("n1", "node_task_request", "t")
     bench.gone.add("n1")
@@ -160,7 +160,7 @@ def _announced(bench, since):
 
 @pytest.mark.adversary(64)
 def test_a_listener_that_joins_late_hears_of_every_task(bench):
-    """However many stand before it (F61)."""
+    """A late listener hears of every task, however many stand before it (F61)."""
     client(bench), node(bench)
     for number in range(45):
         submit(bench, f"t{number}")
@@ -325,8 +325,9 @@ LOST_MEANWHILE = [_cancelled, _finished_elsewhere, _failed, _held_elsewhere, _cl
 @pytest.mark.parametrize("meanwhile", LOST_MEANWHILE, ids=lambda one: one.__name__)
 @pytest.mark.parametrize("slots", [1, 3])
 def test_a_task_that_is_the_nodes_no_more_holds_no_slot_and_is_stopped(bench, meanwhile, slots):
-    """Whatever became of it while the node was cut off: its slots are free at once, and the node ends its work
-    (F56, F57)."""
+    """The node's slots are free at once, and it ends its work, whatever became of it while it was cut
+    off (F56, F57).
+    """
     client(bench), node(bench, methods=["m"], slots=slots), submit(bench)
     bench.ask("n", "node_task_request", "t")
     bench.gone.add("n")
@@ -397,7 +398,9 @@ def test_a_client_that_wants_to_be_told_is_told_of_its_own_tasks(bench):
 
 @pytest.mark.adversary(62)
 def test_a_client_whose_connection_is_gone_gives_way_at_once(bench):
-    """One that takes notifications can be tried; another keeps its name until it has been silent for a lease."""
+    """A client that takes notifications gives way at once; another keeps its name until it has been
+    silent for a lease.
+    """
     assert bench.ask("old", "client_connect", client_id="c", results=True) == "c"
     assert bench.code("new", "client_connect", "c") == errors.CLIENT_TAKEN
     assert bench.told("old") == [("broker_client_status", [])]
@@ -420,7 +423,7 @@ def test_a_cancelled_task_stops_its_node(bench):
 
 @pytest.mark.adversary(61, 62)
 def test_under_curve_names_and_tasks_belong_to_keys(bench):
-    """The same key takes its name over from another connection; another key sees nothing of it."""
+    """A key takes its name over from another connection of its own; another key sees nothing of it."""
     assert bench.ask("one", "client_connect", "c", key="K") == "c"
     assert bench.ask("one", "client_new_task", "c", "m", [], "t", key="K") == "t"
     assert bench.ask("two", "client_connect", "c", key="K") == "c"
@@ -432,7 +435,7 @@ def test_under_curve_names_and_tasks_belong_to_keys(bench):
 
 @pytest.mark.parametrize("task_id", ["cron:m:20261128T1825Z", "cron:", "cron:x"])
 def test_no_client_takes_the_run_of_a_schedule(bench, task_id):
-    """Such an id is refused, and the run is done (F49)."""
+    """A client's task with the id of a schedule's run is refused, and the run is done (F49)."""
     client(bench)
     assert bench.ask("c", "client_new_task", "c", "other", [], task_id)[0] == errors.TASK_INVALID
     for near in (task_id.upper(), "cron", f"x{task_id}"):
@@ -577,7 +580,7 @@ def test_a_schedule_follows_a_step_of_the_wall_clock_at_once(bench):
 
 
 def test_time_in_which_the_broker_stood_still_counts_for_no_limit(bench):
-    """The end of the work may lie in its sockets (F6)."""
+    """The end of the work may lie in the broker's sockets, so time in which it stood still counts for no limit (F6)."""
     client(bench), node(bench), submit(bench, time_limit=10, max_attempts=1)
     bench.ask("n", "node_task_request", "t")
     bench.pass_time(15.0, step=1.0, beating=("n",))
@@ -631,7 +634,9 @@ def test_an_operator_sees_everything(bench):
 
 
 def test_a_task_whose_work_waits_takes_no_slot(bench):
-    """Also after a reconnection that says so; it is still the node's, and takes its slot again when told to (F58)."""
+    """A task whose work waits takes no slot, also after a reconnection that says so, until it is told to
+    go on (F58).
+    """
     client(bench), node(bench, methods=["m"], slots=1), submit(bench, "t1"), submit(bench, "t2")
     bench.ask("n", "node_task_request", "t1")
     assert bench.ask("n", "node_task_waits", "t1") is True
@@ -771,7 +776,7 @@ def test_expired_results_are_looked_for_each_five_seconds(bench, monkeypatch):
 
 
 def test_delayed_tasks_are_read_in_steps_and_not_while_none_is_due(bench, monkeypatch):
-    """A step that is full is followed by the next one at once; then it is quiet until one comes due."""
+    """A full step is followed by the next one at once; then the store is quiet until a task comes due."""
     monkeypatch.setattr(dispatcher, "DUE_MOST", 3)
     reads, real = [], bench.store.ledger.table.newly_due
     monkeypatch.setattr(

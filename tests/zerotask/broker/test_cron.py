@@ -47,7 +47,9 @@ def test_a_run_is_submitted_once_however_often_it_is_looked_for(ledger):
 
 
 def test_a_run_whose_note_was_lost_is_not_run_again(ledger):
-    """As if the power had failed between both, which one transaction rules out; its id says it was done."""
+    """A run without its note is not run again, as if the power had failed between both; its id says that
+    it was done.
+    """
     ledger.table.save_schedule(schedule())
     cron.run_due(ledger, ledger.table, MIDNIGHT + HOUR)
     ledger.table.save_schedule(schedule())

@@ -102,7 +102,7 @@ def test_what_nobody_serves_keeps_nothing_else_out_of_the_window(monkeypatch):
 
 
 def test_nothing_is_left_of_a_node_that_is_gone():
-    """Whatever prefixes it brought, and however often nodes come."""
+    """No prefix of a node that is gone is left, however often nodes come."""
     one = ReadyWindow()
     for number in range(10):
         one.add_node("n", [f"a{number}*", "b*"], 1, [])
@@ -169,8 +169,9 @@ def test_repeats_take_from_all_methods_and_leave_out_what_was_offered():
 
 @pytest.mark.parametrize("seed", range(20))
 def test_whatever_happens(seed):
-    """Offers are of waiting tasks, to nodes that serve them, one node each, within slots; nothing is left lying while a
-    node is free for it."""
+    """Offers are of waiting tasks, to nodes that serve them, one node each, within slots; none waits while a node is
+    free.
+    """
     dice, one, serves, slots = random.Random(seed), ReadyWindow(), {}, {}
     known, offered, held = set(), {}, {}
     for step in range(400):
@@ -286,7 +287,7 @@ def test_a_full_window_takes_what_sorts_before_its_last_task_and_puts_that_out(m
 
 
 def test_repeats_reach_each_task_some_time():
-    """Half of them are the first ones; the others come in turn (F61)."""
+    """Half of the repeats are the first tasks; the others come in turn (F61)."""
     one = ReadyWindow()
     for number in range(95):
         one.add(waiting(number))

@@ -50,7 +50,9 @@ def test_a_task_of_helens_takes_a_role(bench: Any, method: str, role: str) -> No
     ["equus.check", "equus.push", "equus.*", "equus.check.h1", "e*", "*", "pipeline.report", "pipeline.*", "pipe*"],
 )
 def test_only_a_helen_works_on_tasks_of_helens(bench: Any, method: str) -> None:
-    """Else any node would answer for every agent; nor can it claim one that it was not offered (F38)."""
+    """A node that is no Helen can neither claim such a task nor be offered one, or it would answer for every agent
+    (F38).
+    """
     assert bench.ask("n", "node_connect", node_id="n", methods=[method])[0] == errors.UNAUTHORISED
     assert bench.ask("n", "node_connect", node_id="n", methods=["plain"]) == "n"
     bench.ask("c", "client_connect", "c")

@@ -197,7 +197,7 @@ def test_titanic_as_the_guides_client_uses_it(world):
 
 @pytest.mark.integration
 def test_a_key_is_good_for_its_own_identity_alone(world):
-    """Under CURVE both connections are refused for good with any other; without keys no name is bound."""
+    """A key under any other identity is refused on both connections for good; without keys no name is bound."""
     other = ZeroTaskService(world.settings("another", "other"), world.reactor)
     other.startService()
     links = other._gateway.worker.connection, other._gateway.network.connection

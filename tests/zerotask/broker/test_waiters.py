@@ -1,4 +1,4 @@
-"""Calls that wait for the end of a task: each is answered once, in time, and nothing is left of it."""
+"""Tests calls that wait for the end of a task: each is answered once, in time, and nothing is left of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A node against a broker that is played by hand: what it claims, reports and gives back, call by call."""
+"""Tests a node against a broker that is played by hand: what it claims, reports and gives back, call by call."""
 
 from __future__ import annotations
 

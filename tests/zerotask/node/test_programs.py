@@ -27,7 +27,7 @@ def failed(script, most=1_000):
 
 
 def test_output_is_the_answer_and_errors_are_the_status():
-    """No input; the first line is told at once, and the last one always."""
+    """A program gets no input; its first line is told at once, and the last one always."""
     output, said, told = shell("cat; echo answer; echo one >&2; echo two >&2; printf three >&2")
     assert (output, said) == ("answer\n", ["one", "two", "three"])
     assert told[-1] == ("running", {"said": "three"})
@@ -59,14 +59,14 @@ def test_what_is_no_program():
 
 
 def test_output_has_a_limit():
-    """An endless one is killed, and would be endless the next time."""
+    """An endless output is ended, and not tried again, as it would be endless the next time."""
     assert shell("printf 12345", most=5)[0] == "12345"
     error = failed("yes", most=100_000)
     assert (error.retry, "more than 100000 bytes" in error.message) == (False, True)
 
 
 def test_what_is_kept_of_many_words():
-    """The last lines, and the beginning of each; a line without end is cut as well."""
+    """The last lines are kept, and the beginning of each; a line without end is cut as well."""
     said = shell(f"seq 1 100 >&2; head -c 300000 /dev/zero | tr '\\0' x >&2; echo >&2; echo {'y' * 600} >&2")[1]
     assert [len(line) for line in said[-2:]] == [LINE_MOST, LINE_MOST]
     assert (len(said), said[:2]) == (LAST_LINES, ["83", "84"])

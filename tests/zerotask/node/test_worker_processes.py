@@ -1,4 +1,4 @@
-"""The node's side of the processes in which functions run: their ends are told at once."""
+"""Tests the node's side of the processes in which functions run: their ends are told at once."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def header(path):
 
 
 def free_list(path):
-    """Free pages first, then a list of them that leads anywhere; and a leaf, or nothing would notice."""
+    """Damage free pages first, then a list of them that leads anywhere; and a leaf, or nothing would notice."""
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.execute("CREATE TABLE filler (x)")
         db.executemany("INSERT INTO filler VALUES (?)", [(bytes(3_000),)] * 50)
@@ -194,7 +194,7 @@ def test_damage_while_the_broker_runs(tmp_path, kind):
 
 
 def killed(folder):
-    """The files of a store as a broker leaves them that is killed: the newest changes are in the log alone."""
+    """Return the files of a store as a killed broker leaves them: the newest changes are in the log alone."""
     one = filled(folder / "alive")
     with closing(sqlite3.connect(one.store.path)) as db:
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -228,7 +228,7 @@ def test_a_sound_log_is_taken_over_without_a_word(tmp_path):
 
 @pytest.mark.parametrize("offset", [0, 20, 32 + 24 + 100, 32 + 5 * (24 + PAGE) + 24 + 3_000, 32 + 7 * (24 + PAGE) + 17])
 def test_a_damaged_log_of_changes_costs_no_more_than_the_pages_that_are_bad(tmp_path, offset):
-    """SQLite would leave out all that was acknowledged behind that place, and say nothing."""
+    """Changes behind such a place are kept; SQLite would leave out all of them, and say nothing."""
     folder = killed(tmp_path)
     log_of(folder, offset, b"\xa5" * 8)
     one = Running(folder)
@@ -333,7 +333,7 @@ def test_what_is_no_database_of_ours_is_left_as_it_is(tmp_path):
 
 @pytest.mark.parametrize("seed", range(20))
 def test_any_bytes_in_place_of_any_pages(tmp_path, seed):
-    """Whatever is overwritten, each task is there as it was or said to be lost, and nothing else is raised."""
+    """A task is there as it was or told to be lost after any overwriting, and nothing else is raised."""
     chance = random.Random(seed)
     filled(tmp_path).end()
     path = tmp_path / "tasks.db"

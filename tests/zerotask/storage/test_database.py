@@ -67,7 +67,7 @@ def test_a_refusal_is_an_answer_and_costs_the_others_nothing(running):
 
 
 def test_a_job_with_a_bug_costs_only_itself(running):
-    """Also what it had written before: nothing of it stays."""
+    """A job with a bug leaves nothing, also not what it had written before."""
 
     def buggy(ledger, now):
         submitting("half")(ledger, now)
@@ -120,7 +120,9 @@ def small_disk(monkeypatch):
 
 
 def test_a_full_disk_is_told_loses_nothing_and_passes(running, small_disk):
-    """STORING_FAILED for the whole transaction, trouble told; reads go on; writing works again with room."""
+    """A full disk is told as STORING_FAILED for the whole transaction; reads go on, and writing works
+    again with room.
+    """
     running.run(submitting("kept"))
     small_disk[0] = True
     running.run(lambda ledger, now: ledger.table.connection.close())  # so that the next transaction opens a new one
@@ -153,7 +155,9 @@ class Failing:
 
 @pytest.mark.parametrize("words", [["COMMIT"], ["INSERT INTO tasks"], ["BEGIN"], ["UPDATE"]], ids=str)
 def test_an_io_error_anywhere_is_told_and_undoes_the_whole_transaction(running, monkeypatch, words):
-    """No notice of what is not on disk either; what was acknowledged is there, reads go on, and it passes."""
+    """An io error undoes the whole transaction with its notices; what was acknowledged is there, reads go on, and it
+    passes.
+    """
     failing, connect = [], schema.connect
     replace_connect(monkeypatch, lambda path: Failing(connect(path), failing))
     monkeypatch.setattr(database, "PROBE_EVERY", 0.05)
@@ -293,7 +297,7 @@ def test_a_folder_that_cannot_be_made_is_said_so(tmp_path):
 
 
 def test_queries_of_the_queue_use_their_indexes():
-    """With a million tasks queued a table scan would stop the broker."""
+    """A query of the queue uses an index: with a million tasks a table scan would stop the broker."""
     connection = schema.connect(":memory:")
     connection.executescript(schema.SCHEMA)
     seen = []
@@ -355,7 +359,9 @@ def _columns(connection, table):
 
 
 def test_a_store_of_the_version_before_is_taken_over_with_all_that_it_holds(tmp_path):
-    """Each table becomes what a new one is; tasks, policies and schedules are kept, and the start may be repeated."""
+    """A table of the older version becomes what a new one is; tasks, policies and schedules are kept, and the start may
+    be repeated.
+    """
     path = tmp_path / "tasks.db"
     old = sqlite3.connect(path)
     old.executescript(SCHEMA_1)

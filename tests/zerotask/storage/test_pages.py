@@ -271,7 +271,7 @@ def test_frames_of_the_log_to_its_last_commit(tmp_path: Path) -> None:
 
 
 def test_a_log_of_either_byte_order_is_sound() -> None:
-    """The checksum is that of the format, written out."""
+    """The checksum of a log is that of the format, which is written out here."""
     for magic, order in ((b"\x37\x7f\x06\x82", "<"), (b"\x37\x7f\x06\x83", ">")):
         head = magic + struct.pack(">IIIII", 3_007_000, 4096, 7, 0xDEADBEEF, 0xFFFFFFFF)
         first = second = 0

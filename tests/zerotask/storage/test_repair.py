@@ -183,7 +183,7 @@ def test_rows_to_which_nothing_leads_are_found(database: Database, tables: tuple
 
 
 def test_results_are_not_taken_for_params(database: Database) -> None:
-    """Where nothing leads to either, a stray body may be both: then the outcomes are lost."""
+    """A stray body to which nothing leads may be params or an outcome, so the outcomes are lost."""
     long_tasks(database)
     for table in ("params", "outcomes"):
         database.blot(table, "internal")

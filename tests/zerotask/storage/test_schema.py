@@ -1,4 +1,4 @@
-"""How a database is opened, made and brought to the version of this broker."""
+"""Tests how a database is opened, made and brought to the version of this broker."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ STARTS = [
 
 @pytest.mark.parametrize("wall, first, skipped", STARTS)
 def test_it_goes_on_after_a_restart(wall, first, skipped):
-    """By the time that has passed, an hour at most: no result is destroyed by a clock that is far ahead (F7)."""
+    """The clock goes on by the time that has passed, an hour at most, so a clock far ahead destroys no result (F7)."""
     clock = TaskClock(KeptClock(1_000.0, 100.0), lambda: 0.0, lambda: wall)
     assert (clock(), clock.skipped) == (first, skipped)
 

@@ -18,7 +18,7 @@ FAILURE = {"code": 7, "message": "no"}
 
 @pytest.fixture
 def ledger():
-    """Chance 0: each backoff has its whole length."""
+    """Return a ledger with chance 0: each backoff has its whole length."""
     return Ledger(MemoryTaskTable(), lambda: 0.0, encode)
 
 
@@ -125,7 +125,7 @@ def test_a_failure_that_will_not_be_better_is_final(ledger):
 
 @pytest.mark.adversary(64)
 def test_reports_may_be_repeated(ledger):
-    """Because their answers may be lost; the first one stands."""
+    """A repeated report changes nothing, as its answer may have been lost; the first one stands."""
     claimed(ledger)
     assert ledger.fail("t", "n", FAILURE, True, 1.0) and ledger.fail("t", "n", FAILURE, True, 1.0)
     assert state(ledger) == ("queued", 1, None)
@@ -186,7 +186,7 @@ def test_a_name_within_a_name_is_another_node(ledger):
 
 @pytest.mark.parametrize("most", [1, 2, 5])
 def test_what_is_given_back_in_order_costs_no_attempt_within_bounds(ledger, most):
-    """A deploy may come at any time, ten times; then it counts like a failure, so that a restart loop ends (F62)."""
+    """A deploy may give work back ten times; then it counts like a failure, so that a restart loop ends (F62)."""
     ledger.submit(order(max_attempts=most), 0.0)
     for number in range(RETURNS_FREE + most):
         assert ledger.claim("t", "n", number + 1, float(number))[0].attempts == number + 1
@@ -214,7 +214,7 @@ def test_losses_of_nodes_count_apart_from_failures(ledger, most):
 
 
 def lost_twice(ledger, *task_ids, **options):
-    """Tasks that were held together by two nodes that were lost, and one time limit later are due again."""
+    """Let two nodes be lost that held these tasks together; they are due again one time limit later."""
     for task_id in task_ids:
         ledger.submit(order(task_id=task_id, **options), 0.0)
     for lease, now in ((1, 0.0), (2, 50.0)):
@@ -223,7 +223,9 @@ def lost_twice(ledger, *task_ids, **options):
 
 
 def test_a_node_holds_one_task_at_a_time_that_lost_two_nodes(ledger):
-    """For five minutes, whatever else it holds; another node may have the other one meanwhile (F63)."""
+    """A node holds one such task for five minutes, whatever else it holds; another node may have the
+    other one (F63).
+    """
     lost_twice(ledger, "a", "b", "c", max_attempts=9)
     ledger.submit(order(task_id="sound"), 0.0)
     assert ledger.claim("a", "n", 3, 100.0) and ledger.claim("sound", "n", 3, 100.0)
@@ -238,7 +240,7 @@ def test_a_node_holds_one_task_at_a_time_that_lost_two_nodes(ledger):
 
 
 def test_a_task_that_kills_its_node_takes_no_neighbour_along_where_three_attempts_are_left(ledger):
-    """Claimed by nodes that only listen: two losses are shared, the third tells which it was (F63)."""
+    """Two losses of nodes that only listen are shared, and the third tells which task it was (F63)."""
     lost_twice(ledger, "good", "kills", "fine", max_attempts=3)
     lease, now = 3, 100.0
     for _ in range(3):
@@ -388,7 +390,7 @@ def test_a_closed_task_is_gone_and_its_holder_is_told(ledger):
 
 
 def test_stamps_are_of_the_wall_clock_and_due_times_of_the_clock_of_tasks(ledger):
-    """Whatever happens to a task: `updated` is unix seconds, and nothing else is moved by them."""
+    """The field `updated` is unix seconds whatever happens to a task, and nothing else is moved by them."""
     ledger.unix_ahead = 5_000.0
 
     def stamps(now):

@@ -86,7 +86,7 @@ EXAMPLES = {
 
 
 def shape(answer: object) -> object:
-    """Error objects by code and id; their words are the server's own."""
+    """Return an error object's code and id; its words are the server's own."""
     if isinstance(answer, list):
         return [shape(one) for one in answer]
     if isinstance(answer, dict) and "error" in answer:
@@ -202,7 +202,7 @@ near_requests = st.fixed_dictionaries(
 @settings(max_examples=60, deadline=None)
 @given(st.one_of(near_requests, st.lists(near_requests, max_size=4), values))
 def test_the_fast_way_and_the_careful_way_agree(value):
-    """Whatever the fast way takes, the careful way takes to mean the same; what it takes is never a fault."""
+    """The careful way takes a text that the fast way takes to mean the same, and never as a fault."""
     text = jsonrpc.encode(value)
     fast = jsonrpc._parse_well_formed(text)
     assert fast is None or fast == jsonrpc._parse_any(text)

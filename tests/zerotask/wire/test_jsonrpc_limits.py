@@ -51,7 +51,7 @@ def test_brackets_beside_each_other_or_in_strings_are_no_depth() -> None:
 
 @pytest.mark.parametrize("params, good", [(63, True), (64, False)])
 def test_a_request_is_as_deep_as_a_value(params: int, good: bool) -> None:
-    """The request object is the first level; in a batch, the list around it."""
+    """The request object is the first level of its depth; in a batch, the list around it."""
     [entry] = jsonrpc.parse(request(nested(params))).entries
     assert isinstance(entry, Call) is good
     [entry] = jsonrpc.parse(b"[" + request(nested(params - 1)) + b"]").entries

@@ -54,7 +54,7 @@ def test_what_nodes_are_told_has_the_seeds_names():
 
 @pytest.mark.parametrize("name", METHODS)
 def test_too_few_and_too_many_parameters_are_refused(bench, name):
-    """Before anything is done; every number between the bounds gets past that."""
+    """A call with a wrong number is refused before anything is done; every number between the bounds gets past that."""
     params, required, is_open = METHODS[name]
     for count in range(len(params) + 3):
         answer = bench.ask("c", name, *["x"] * count)

@@ -368,7 +368,7 @@ def test_a_channel_that_was_full_goes_on_with_every_service(group: Stage, monkey
 
 
 def test_a_reply_to_the_attempt_of_another_worker_frees_nothing(stage: Stage) -> None:
-    """Also when the request has ended, and the attempt is all that is left of it."""
+    """A late reply frees nothing, also when the request has ended, and the attempt is all that is left of it."""
     one, two, client = stage.worker(b"one", "tea"), stage.worker(b"two", "milk"), stage.client(b"c")
     stage.ask(client, "tea", timeout_ms=100)
     [(job, _)] = stage.jobs(one)

@@ -143,7 +143,7 @@ def test_only_a_change_between_free_and_busy_is_news() -> None:
 
 
 def test_a_heap_without_requests_is_cleared_of_old_offers() -> None:
-    """Two entries for each worker and SLACK more are kept; one beyond that, and it is built anew."""
+    """A heap keeps two entries for each worker and SLACK more; with one beyond that it is built anew."""
     assert worker_pool.SLACK == 16
     keeper, other = worker("keeper"), worker("other")
     pool = pool_of(keeper)

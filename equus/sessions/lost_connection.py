@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from attrs import frozen
 from twisted.python.failure import Failure
 
 from equus.link.connection import Connection
@@ -32,3 +33,29 @@ def explain_loss(connection: Connection, reason: Failure, trouble: str | None, m
     if connection.violation:
         return "Helen broke the protocol"
     return explain(reason, trouble)
+
+
+@frozen
+class Loss:
+    """Tells what an agent makes of a lost connection: why it ended, and whether no later attempt can be better."""
+
+    why: str
+    is_hopeless: bool = False
+
+
+def judge_loss(
+    connection: Connection, reason: Failure, trouble: str | None, membership: Membership, once: bool
+) -> Loss:
+    """Explain a loss, and fall back to an older certificate or token where Helen refused the newer one.
+
+    `trouble` as in `explain_loss`. With `once` the agent makes one attempt, so there is nothing to fall back to.
+    """
+    why = explain_loss(connection, reason, trouble, membership)
+    is_refused = connection.error.startswith(NOT_ENROLLED)
+    is_hopeless = membership.must_join and (is_refused or trouble is not None)  # no later attempt makes the token good
+    if is_hopeless and not once and membership.fall_back():
+        kept = ": ".join(filter(None, ["going on with the certificate of before", membership.trouble()]))
+        return Loss(f"{why}; {kept}")
+    if is_refused and not once and membership.join_again():
+        return Loss(f"{why}; trying the token that this agent was started with", is_hopeless)
+    return Loss(why, is_hopeless)

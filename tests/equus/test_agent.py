@@ -234,8 +234,8 @@ def test_an_update_makes_one_report_and_no_digest_of_the_policy(memory_agent, fo
     memory_agent = memory_agent(checks=folder)
     helen = memory_agent.meet()
     helen.say(EMPTY)
-    made, hashed, report, dump = [], [], memory_agent.agent.load_report, policy.asdict
-    monkeypatch.setattr(memory_agent.agent, "load_report", lambda: made.append(1) or report())
+    made, hashed, report, dump = [], [], memory_agent.agent.services.load_report, policy.asdict
+    monkeypatch.setattr(memory_agent.agent.services, "load_report", lambda: made.append(1) or report())
     monkeypatch.setattr(policy, "asdict", lambda *given, **more: hashed.append(1) or dump(*given, **more))
     for number in range(5):
         (folder / "load.lua").write_text(f"return {{ {number} }}")

@@ -74,7 +74,7 @@ class Helen:
 
 def self_report(agent):
     """Return what the agent says of itself now, as the check `equus`."""
-    return health.document(agent.agent._reports.health(), 0.0)
+    return health.document(agent.agent.services.reports.health(), 0.0)
 
 
 def test_a_question_ends_and_can_be_asked_again(agent):

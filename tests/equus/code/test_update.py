@@ -273,4 +273,4 @@ def test_runs_wait_for_code_that_is_on_the_way_and_are_counted(pinned, runner):
     push.serve(m.Manifest(ask.message_id, signed(FIRST)), envelope=signed(FIRST), files=FIRST)
     pinned.clock.advance(1)
     assert [run.job.source for run in runner.running] == [LOAD]
-    assert pinned.agent._schedule_runner.totals["missed"] == 1
+    assert pinned.agent.services.scheduled.runner.totals["missed"] == 1

@@ -82,13 +82,13 @@ def test_an_order_that_has_run_is_known_after_a_restart(pinned, memory_agent):
     assert "has run here before" in refused(again, order(again))
     assert list(json.loads((again.state / "once.json").read_text())) == [f"{1:032x}"]
     again.wall = lambda: 1_900_000_000.0
-    again.agent.orders._wall = again.wall
+    again.agent.services.orders._wall = again.wall
     ask(again, order(again, 2))
     assert list(json.loads((again.state / "once.json").read_text())) == [f"{2:032x}"]
 
 
 def set_clock(made, at):
-    made.wall = made.agent.orders._wall = lambda: at
+    made.wall = made.agent.services.orders._wall = lambda: at
 
 
 @pytest.mark.parametrize("restarted", [False, True])
@@ -209,7 +209,7 @@ def test_an_order_is_given_up_while_it_is_noted(pinned):
         written.append(Deferred().addCallback(lambda _: call(*arguments)))
         return written[-1]
 
-    made.agent.orders._defer_to_thread = slow
+    made.agent.services.orders._defer_to_thread = slow
     ask(made, order(made), 5)
     [result] = made.helen.say(m.Cancel(5))
     assert json.loads(result.blob)["reason"] == "cancelled"

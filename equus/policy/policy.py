@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import stat
 from collections.abc import Collection, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -19,43 +18,17 @@ from typing import Literal
 from attrs import asdict, field, frozen
 
 from equus.policy import networks as policy_networks
-from equus.policy.file_ownership import ownership_fault
+from equus.policy.advice import advice, network_line
+from equus.policy.grants import NOTHING, Grant
 from equus.policy.host_names import canonical, fits
-from equus.policy.networks import Network
-from equus.policy.plugin_templates import Plugin, Program, is_beneath
+from equus.policy.plugin_templates import Plugin, Program
+from equus.policy.policy_file import read_trusted
 from equus.policy.policy_text import PolicyError, read_policy
 from equus.policy.shell import ShellPolicy
 
 __all__ = ["DEFAULT_PATH", "Grant", "Limits", "Policy", "PolicyError"]
 
 DEFAULT_PATH = Path("/etc/equus/policy.toml")
-# A policy is a page or two; more is a mistake, such as a path to something else.
-POLICY_BYTES = 1_048_576
-# Lines that would grant a capability, as examples that do little harm.
-_EXAMPLES = {
-    "disk": 'paths = ["/"]',
-    "file": 'paths = ["/var/log"]',
-    "unix": 'paths = ["/run/docker.sock"]',
-    **dict.fromkeys(("systemd", "journal"), 'units = ["nginx.service"]'),
-    "plugin": 'names = ["check_ntp"]',
-    "program": 'names = ["smartctl"]',
-    **dict.fromkeys(("tcp", "udp", "icmp", "tls", "http", "dns"), 'networks = [{ cidr = "10.0.0.0/8" }]'),
-}
-
-
-@frozen
-class Grant:
-    """Holds settings of a granted capability: what it may touch.
-
-    Settings that the capability does not have stay empty.
-    """
-
-    paths: tuple[str, ...] = ()
-    networks: tuple[Network, ...] = ()
-    units: tuple[str, ...] = ()
-    names: tuple[str, ...] = ()  # of plugins and programs; of hosts that may be looked up, beside `networks`
-    command_lines: bool = False
-    owners: tuple[str, ...] = ()  # users and groups that may change the granted folders, beside root and the agent's
 
 
 @frozen
@@ -95,7 +68,7 @@ class Policy:
         if path is None and not os.path.lexists(DEFAULT_PATH):
             return cls.parse(b"", None)
         chosen = DEFAULT_PATH if path is None else Path(path)
-        return cls.parse(_read_trusted(chosen), str(chosen))
+        return cls.parse(read_trusted(chosen), str(chosen))
 
     @classmethod
     def parse(cls, text: bytes, path: str | None) -> Policy:
@@ -128,8 +101,6 @@ class Policy:
                 del grant["owners"]
         return hashlib.sha256(json.dumps(document, sort_keys=True, default=str).encode()).hexdigest()
 
-    # -------------------------------------------------------------------------------------------- what is granted
-
     def granted(self, capability: str) -> bool:
         """Return True if checks may use the capability at all."""
         return capability in self.grants
@@ -150,7 +121,7 @@ class Policy:
         why = policy_networks.refusal(ip, port, grant.networks)
         if why is None or "never" in why:
             return why
-        return f"{why} to {capability}: {self.advice(capability, _network_line(ip, port))}"
+        return f"{why} to {capability}: {self.advice(capability, network_line(ip, port))}"
 
     def look_up_refusal(self, capability: str, host: str) -> str | None:
         """Return a sentence if a host's name may not be asked of a name server, else None.
@@ -172,11 +143,11 @@ class Policy:
 
     def names_host(self, capability: str, host: str) -> bool:
         """Return True if this very name stands in `names`; a pattern names none."""
-        return self.granted(capability) and canonical(host) in self.grants[capability].names
+        return canonical(host) in self._grant(capability).names
 
     def question_refusal(self, name: str) -> str | None:
         """Return a sentence if `dns` may not ask its name server for this name, else None."""
-        patterns = self.grants["dns"].names if self.granted("dns") else ()
+        patterns = self._grant("dns").names
         if not patterns or fits(name, patterns):
             return None
         return self.refusal("dns", f"a question for {name}", f'names = ["{name}"]')
@@ -191,47 +162,39 @@ class Policy:
 
     def may_see_disk(self, path: str) -> bool:
         """Return True if `disk` covers this mount point or path."""
-        return self._beneath("disk", path) is not None
+        return self._grant("disk").root_above(path) is not None
 
     def may_see_commands(self) -> bool:
         """Return True if `procs` shows command lines, which hold secrets on many hosts."""
-        return self.granted("procs") and self.grants["procs"].command_lines
+        return self._grant("procs").command_lines
 
     def may_see_unit(self, unit: str) -> bool:
         """Return True if `systemd` covers a unit, by its name or by a pattern that ends in `*`."""
-        return self._covers_unit("systemd", unit)
+        return self._grant("systemd").covers_unit(unit)
 
     def may_read_journal(self, unit: str) -> bool:
         """Return True if `journal` covers the entries of a unit; "*" stands for those of all units together."""
-        return self._covers_unit("journal", unit)
-
-    def _covers_unit(self, capability: str, unit: str) -> bool:
-        units = self.grants[capability].units if self.granted(capability) else ()
-        return any(unit == known or (known.endswith("*") and unit.startswith(known[:-1])) for known in units)
+        return self._grant("journal").covers_unit(unit)
 
     def file_root(self, path: str) -> str | None:
         """Return the granted root above a file, for openat2(RESOLVE_BENEATH), or None. No link is followed here."""
-        return self._beneath("file", path)
+        return self._grant("file").root_above(path)
 
     def may_connect_unix(self, path: str) -> bool:
         """Return True if `unix` covers this very socket."""
-        return self.granted("unix") and path in self.grants["unix"].paths
+        return path in self._grant("unix").paths
 
     def plugin(self, name: str) -> Plugin | None:
         """Return the plugin of this name, or None if checks may not run it."""
-        return self.plugins.get(name) if self._may_run("plugin", name) else None
+        return self.plugins.get(name) if self.granted("plugin") and self._grant("plugin").covers_name(name) else None
 
     def program(self, name: str) -> Program | None:
         """Return the program of this name, or None if checks may not run it."""
-        return self.programs.get(name) if self._may_run("program", name) else None
+        return self.programs.get(name) if self.granted("program") and self._grant("program").covers_name(name) else None
 
     def named_programs(self, kind: str) -> Collection[str]:
         """Return the names of all "plugin"s or "program"s that are written down, granted or not."""
         return self.plugins if kind == "plugin" else self.programs
-
-    def _may_run(self, capability: str, name: str) -> bool:
-        grant = self.grants.get(capability)
-        return grant is not None and (not grant.names or name in grant.names)
 
     def pushed_code_refusal(self, isolation: str) -> str | None:
         """Return a sentence if no code from the network runs here, else None. `isolation` is the Runner's."""
@@ -264,14 +227,12 @@ class Policy:
         """Return the sentence for `what`, which the grant does not cover. `setting` is the line that would."""
         return f"{what} is not granted: {self.advice(capability, setting)}"
 
-    def _beneath(self, capability: str, path: str) -> str | None:
-        roots = self.grants[capability].paths if self.granted(capability) else ()
-        return next((root for root in roots if is_beneath(path, root)), None)
+    def _grant(self, capability: str) -> Grant:
+        return self.grants.get(capability, NOTHING)
 
     def advice(self, capability: str, setting: str | None = None) -> str:
         """Return the advice which line to add to which section; without `setting`, an example that does little harm."""
-        line = setting or _EXAMPLES.get(capability, "allow = true")
-        return f"add to {self.path or DEFAULT_PATH}, section [caps.{capability}]: {line}"
+        return advice(self.path or DEFAULT_PATH, capability, setting)
 
 
 class PolicyInForce:
@@ -279,27 +240,3 @@ class PolicyInForce:
 
     def __init__(self, policy: Policy) -> None:
         self.current = policy
-
-
-def _network_line(ip: str, port: int | None) -> str:
-    address = policy_networks.parse_address(ip)
-    bits = 32 if address is not None and address.version == 4 else 128
-    ports = "" if port is None else f", ports = [{port}]"
-    return f'networks = [{{ cidr = "{address}/{bits}"{ports} }}]'
-
-
-def _read_trusted(path: Path) -> bytes:
-    """Return the text of a policy file that only root or the agent's user could have written."""
-    try:
-        fault = ownership_fault(path)
-        if fault is not None:
-            raise PolicyError(f"{fault} (a user who can write the policy decides what checks may do here)")
-        with open(path, "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise PolicyError(f"{path} is not a regular file")
-            text = file.read(POLICY_BYTES + 1)
-    except OSError as fault_of_system:
-        raise PolicyError(f"{path} cannot be read: {fault_of_system.strerror}") from None
-    if len(text) > POLICY_BYTES:
-        raise PolicyError(f"{path} is larger than {POLICY_BYTES} bytes")
-    return text

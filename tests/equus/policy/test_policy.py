@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from equus.policy.grants import Grant
 from equus.policy.networks import LOOPBACK
-from equus.policy.policy import DEFAULT_PATH, Grant, Limits, Policy, PolicyError
+from equus.policy.policy import DEFAULT_PATH, Limits, Policy, PolicyError
 from equus.policy.policy_text import CAPABILITIES
 
 

@@ -206,7 +206,7 @@ def main() -> None:
     options = parser.parse_args()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, options.count * 8 + 256)), hard))
-    reactor.suggestThreadPoolSize(4)  # library swaps of a whole fleet would else sync on a thread each
+    reactor.suggestThreadPoolSize(4)  # library swaps of a whole fleet would otherwise sync on a thread each
     fleet = Fleet(options.state, options.folder, options.count, options.first)
     reactor.callWhenRunning(fleet.start)
     reactor.run()

@@ -58,7 +58,7 @@ class Bench:
         self._runs = 0
 
     def fleet(self, port: int, count: int, window: int, *more: str) -> meter.Fleet:
-        """Connect a fleet. Its spool has another name in each run: the same sequences would else come again."""
+        """Connect a fleet. Its spool has another name in each run: the same sequences would otherwise come again."""
         self._runs += 1
         words = ["-R", "-p", port, "-n", count, "-w", window, "-b", self._folder / "document.json", "-s", self._runs]
         seconds = ["-t", self._options.seconds]

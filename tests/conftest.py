@@ -68,8 +68,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 class FolderFixtures:
     """Ends the session's fixtures of a folder with the last test of that folder.
 
-    A browser, a Spark, or a Helen whose agents go on running checks would else take memory and processor time from all
-    tests that follow. It is a plugin of its own: a conftest is not told of what a session sets up.
+    Otherwise a browser, a Spark, or a Helen whose agents go on running checks would take memory and processor time from
+    all tests that follow. It is a plugin of its own: a conftest is not told of what a session sets up.
     """
 
     def __init__(self) -> None:

@@ -94,7 +94,8 @@ class Route:
 
         `now` is monotonic seconds, `lived` the seconds that the connection lasted, `error` the text of Helen's `error`.
         `served`: Helen has acknowledged reports on it. If it then asks for a delay (a quota, for one), that is all the
-        wait there is: a spool that comes back in parts would else be minutes late with each, and its agent seem away.
+        wait there is. Otherwise a spool that comes back in parts would be minutes late with each, and its agent would
+        seem away.
         `at_once` is for ends that the agent itself wanted, such as coming back with a new certificate.
         """
         if at_once:

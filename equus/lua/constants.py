@@ -30,7 +30,7 @@ _ARITHMETIC = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": ope
 # Characters of a text built by `..`. A source can name a text and double it in each line; the texts of honest tables
 # and tests are shorter.
 TEXT_LIMIT = 8192
-# Values of a table written out in full. A table that contains one table many times would else grow without bound.
+# Values of a table written out in full. A table that contains one table many times would otherwise grow without bound.
 MOST_VALUES = 50_000
 
 

@@ -13,7 +13,7 @@ from attrs import evolve, fields, frozen
 
 from groundwork.durations import parse_duration
 
-MOST_RUNS = 30  # of one check on one agent that count: a check that runs each second would else fill memory
+MOST_RUNS = 30  # of one check on one agent that count: a check that runs each second would otherwise fill memory
 LONGEST = 86_400.0  # seconds of a window or of patience
 OFF = "off"
 _SHARE, _NUMBER, _COUNT = (

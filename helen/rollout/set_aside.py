@@ -1,7 +1,7 @@
 """Counts versions that were taken back on the word of one or two agents; sets an agent aside at its second. Pure.
 
-An agent that is set aside is in no ring before that of all, and what it says undoes nothing, until an operator readmits
-it: a faulty or hostile agent would else take back every push. A version that more members speak against is just bad.
+An agent that is set aside joins only the ring of all agents, and its reports undo nothing, until an operator readmits
+it: otherwise a faulty or hostile agent would take back every push. If more members report a version, it is at fault.
 """
 
 from __future__ import annotations

@@ -177,7 +177,7 @@ def test_nobody_is_held_for_duplicates(start: Callable[..., Running]) -> None:
 
 
 def test_a_closed_wal_has_the_marks_of_its_end(start: Callable[..., Running]) -> None:
-    """A closed WAL has the marks of its last record, without later ones, which a start would else take for seen."""
+    """A closed WAL has the marks of its last record, without later ones, which a start would take for seen."""
     limits = Limits(results_per_segment=3, group_seconds=0.0, calm_seconds=0.0)
     running = start(limits)
     for number in range(1, 8):

@@ -66,8 +66,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("equus.main",),
     # the server
     ("helen.actions", "helen.systemd", "helen.telemetry", "helen.garbage_looks", "helen.turn_rotation",
-     "helen.processor_wait",
-     "helen.arrow_memory", "helen.files", "helen.states", "helen.rollout", "helen.journal", "helen.quotas"),
+     "helen.processor_wait", "helen.arrow_memory", "helen.heap_memory",
+     "helen.files", "helen.states", "helen.rollout", "helen.journal", "helen.quotas"),
     # the history on Spark: nothing of the server but its judgement
     ("helen.pipeline.memory_pools", "helen.pipeline.progress", "helen.pipeline.workers",
      "helen.pipeline.worker_memory"),

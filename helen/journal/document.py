@@ -36,6 +36,7 @@ from equus_protocol.result_fields import (
     ResultDocument,
 )
 from equus_protocol.results import parse
+from helen.journal.great_text import LEAST, is_in_place, part
 
 # The JSON that is read the fast way. Text that may be anything is, all else has the form that the table names.
 _FORMS: dict[Form, Any] = {
@@ -102,10 +103,23 @@ def read_document(check_id: str, blob: bytes) -> Document:
 
     A gap record is `unknown` with reason `gap`, whatever else its blob says.
     """
-    document = _read_plain(blob) or from_result(parse(blob))
+    document = (_read_great(blob) if len(blob) >= LEAST else None) or _read_plain(blob)
+    if document is None:
+        document = from_result(parse(blob))
     if check_id == GAP_CHECK_ID:
         return _replace(document, word=STATUS_WORDS[UNKNOWN], reason=GAP_REASON)
     return document
+
+
+def _read(blob: bytes) -> Document:
+    return _read_plain(blob) or from_result(parse(blob))
+
+
+def _read_great(blob: bytes) -> Document | None:
+    """Return the document of a great text, None if it has none: then the whole of it is to be read."""
+    if (parted := part(blob)) is None or not is_in_place((document := _read(parted.rest)).output):
+        return None
+    return _replace(document, output=parted.text)
 
 
 def from_result(result: ResultDocument) -> Document:

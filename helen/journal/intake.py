@@ -20,7 +20,8 @@ class Queued(msgspec.Struct, gc=False):
 
     Behind the data of a result its blob goes into the WAL; it is the record's own, not a copy. A record that is there
     already has no data and `at` 0. `size` counts in the backlog. `stored` is the result, where
-    the writer thread has read a great document.
+    the writer thread has read a great document. With a `salt` the data lack their frame: the writer thread makes it of
+    a great blob, since the sum of its bytes would hold the reactor.
     """
 
     data: bytes
@@ -29,6 +30,7 @@ class Queued(msgspec.Struct, gc=False):
     record: Entry | Change | Floor | ClosingWal
     high: int
     stored: StoredResult | None = None
+    salt: int | None = None
 
 
 class Intake:

@@ -42,7 +42,7 @@ class Numbering:
 
     def entry(self, entry: Entry, size: int, *, is_urgent: bool = False) -> None:
         """Queue one result with a blob of `size` bytes; one that is there already for its ack alone."""
-        at, marks = self.at + 1, self.marks
+        at, marks, salt = self.at + 1, self.marks, None
         if entry.check_id == GAP_CHECK_ID:
             verdict = count(marks, entry, at)
         else:
@@ -50,7 +50,9 @@ class Numbering:
         if verdict is _NEW:
             self.at = at
             try:
-                data = encode_entry(entry, at, self.wal.salt)
+                is_great = size > self._limits.great_bytes
+                salt = self.wal.salt if is_great else None  # the writer thread makes the frame of such a one
+                data = encode_entry(entry, at, None if is_great else self.wal.salt)
             except Exception as error:
                 self._give_up(entry, error)
                 raise
@@ -60,7 +62,7 @@ class Numbering:
         else:
             self._refuse(entry)
             return
-        self._intake.push(Queued(data, size, at, entry, marks.last.high), is_urgent=is_urgent)
+        self._intake.push(Queued(data, size, at, entry, marks.last.high, None, salt), is_urgent=is_urgent)
         if data:
             self._bytes += len(data) + len(entry.blob)
         if self._results >= self._limits.results_per_segment or self._bytes >= self._limits.segment_bytes:

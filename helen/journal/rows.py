@@ -78,12 +78,22 @@ class Rows:
         """Return the steps of the batch that is due, if one is."""
         is_great = self._pending_bytes >= BATCH_BYTES or self._pending_metrics >= BATCH_METRICS
         if len(self._pending) >= least or is_great:
-            results, self._pending, self._pending_bytes, self._pending_metrics = self._pending, [], 0, 0
-            return self._convert_results(results)
+            return self._convert_results(self._take_batch())
         if len(self._pending_changes) >= least:
             changes, self._pending_changes = self._pending_changes, []
             return self._convert_changes(changes)
         return None
+
+    def _take_batch(self) -> list[StoredResult]:
+        """Take the pending results, up to the first of BATCH_BYTES or more; such a one alone, for it is not copied."""
+        pending, rest = self._pending, list[StoredResult]()
+        if self._pending_bytes >= BATCH_BYTES:
+            great = next((at for at, each in enumerate(pending) if len(each.entry.blob) >= BATCH_BYTES), len(pending))
+            pending, rest = pending[: great or 1], pending[great or 1 :]
+        self._pending = rest
+        self._pending_bytes = sum([len(each.entry.blob) for each in rest])
+        self._pending_metrics = sum([len(each.document.metrics) for each in rest])
+        return pending
 
     def _convert_results(self, results: list[StoredResult]) -> Iterator[None]:
         columns: list[pa.Array] = []

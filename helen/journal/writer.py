@@ -1,9 +1,9 @@
 """Runs the writer thread: a group of encoded records becomes durable by one write and one fdatasync, then is handed on.
 
 The thread computes next to nothing, so that it seldom takes the interpreter from the reactor; of great documents alone
-it reads the content here. A group that the disk has no space for, or that no file can be opened for, is tried again
-each second, unchanged; a failed fdatasync ends the thread, because the kernel may have dropped the pages and a second
-call would lie.
+it makes the sum and reads the content here. A group that the disk has no space for, or that no file can be opened for,
+is tried again each second, unchanged; a failed fdatasync ends the thread, because the kernel may have dropped the pages
+and a second call would lie.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from helen.journal.folder import Folder
 from helen.journal.hand_over import HandOver
 from helen.journal.intake import Intake, Queued
 from helen.journal.limits import Limits
+from helen.journal.record import encode_frame
 from helen.journal.sealing import ClosingWal
 from helen.journal.stored import stored_result
 from helen.journal.values import OWN_SPOOL, Ack, Entry, Floor, Trouble
@@ -190,13 +191,19 @@ class Writer:
 
 
 def _parts(group: list[Queued]) -> list[bytes]:
-    """Return the bytes of a group to be written, in order: of a result its head, then its blob."""
+    """Return the bytes of a group to be written, in order: of a result its head, then its blob.
+
+    The sum over a great blob is made here: `crc32` lets the reactor's thread have the interpreter meanwhile.
+    """
     parts: list[bytes] = []
     for queued in group:
         if queued.data:
+            record = queued.record
+            if queued.salt is not None and type(record) is Entry:
+                parts.append(encode_frame(queued.data, record.blob, queued.salt))
             parts.append(queued.data)
-            if type(queued.record) is Entry:
-                parts.append(queued.record.blob)
+            if type(record) is Entry:
+                parts.append(record.blob)
     return parts
 
 

@@ -20,10 +20,11 @@ from helen.journal import stored, writer
 from helen.journal.columns import RESULTS
 from helen.journal.limits import Limits
 from helen.journal.marks import Marks
+from helen.journal.record import encode_frame
 from helen.journal.rows import Rows
 from helen.journal.series import Series
 from helen.journal.stored import stored_result
-from helen.journal.values import JournalError
+from helen.journal.values import JournalError, StoredResult
 
 
 def test_great_documents_are_read_by_the_writer(start: Callable[..., Running], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,6 +48,27 @@ def test_great_documents_are_read_by_the_writer(start: Callable[..., Running], m
     stored_in = [number for number, batch in enumerate(running.batches) if any(each.at == 2 for each in batch.records)]
     assert acked[0] < stored_in[0]
     assert writer.stored_result is not stored.stored_result
+
+
+def test_great_results_are_framed_by_the_writer(start: Callable[..., Running], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The writer's thread makes the sum over a great blob, of its WAL's salt, and all are read back from there."""
+    framed: list[tuple[int, bool]] = []
+
+    def note(head: bytes, content: bytes, salt: int) -> bytes:
+        framed.append((len(content), current_thread() is main_thread()))
+        return encode_frame(head, content, salt)
+
+    monkeypatch.setattr("helen.journal.writer.encode_frame", note)
+    running = start(Limits(great_bytes=10_000))
+    contents = [blob(output="x" * size) for size in (10, 20_000, 30_000, 10, 40_000)]
+    for number, content in enumerate(contents, 1):
+        running.journal.append(entry(number, content=content))
+    running.until_records(5)
+    assert framed == [(len(contents[number]), False) for number in (1, 2, 4)]
+    running.journal.close()
+    recovery = start(Limits()).recovery
+    assert [each.entry.blob for each in recovery.records if isinstance(each, StoredResult)] == contents
+    assert (recovery.quarantined, recovery.cut_bytes) == (0, 0)
 
 
 @pytest.mark.parametrize(

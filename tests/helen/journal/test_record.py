@@ -18,6 +18,7 @@ from helen.journal.record import (
     encode_change,
     encode_entry,
     encode_floor,
+    encode_frame,
     header,
     read_header,
     scan,
@@ -63,6 +64,14 @@ def test_what_is_written_is_read_back(values: list) -> None:
     data = header(7, SALT) + b"".join(encode(value, at) for at, value in enumerate(values, 5))
     assert read_header(data) == (7, SALT)
     assert [(part.at, part.value) for part in scan(data)] == list(enumerate(values, 5))
+
+
+@settings(deadline=None)
+@given(entries, st.integers(1, 2**62))
+def test_a_frame_that_is_made_later(value: Entry, at: int) -> None:
+    """The head without its frame, and the frame of a great blob, are what both are for a small one."""
+    head = encode_entry(value, at, None)
+    assert encode_frame(head, value.blob, SALT) + head == encode_entry(value, at, SALT)
 
 
 def test_a_torn_last_record_at_every_byte() -> None:

@@ -16,7 +16,7 @@ from journal_running import NOW, blob, entry
 from equus_protocol.result_fields import END_OF_TIME
 from helen.journal import columns, series
 from helen.journal import rows as rows_module
-from helen.journal.columns import CHANGES, RESULTS, change_batch, result_batch
+from helen.journal.columns import CHANGES, GREAT_VALUE, RESULTS, _binaries, _strings, change_batch, result_batch
 from helen.journal.disk import Disk, report_passing
 from helen.journal.document import read_document
 from helen.journal.folder import Folder
@@ -201,6 +201,31 @@ def test_great_rows_become_batches_sooner(size: int, batches: list[int], monkeyp
         rows.add(stored(at, b"x" * size))
         found.append(len(rows._result_batches))
     assert found == batches
+
+
+def test_a_great_row_is_a_batch_of_its_own() -> None:
+    """Rows before it and behind it are other batches, in the order of `at`, and its bytes are not copied."""
+    rows, content = Rows(Series()), blob(output="x" * rows_module.BATCH_BYTES)
+    rows.extend([stored(1), stored(2), stored(3, content), stored(4, content), stored(5)])
+    rows.finish()
+    assert [batch["at"].to_pylist() for batch in rows._result_batches] == [[1, 2], [3], [4], [5]]
+    assert rows.held_bytes == sum(batch.nbytes for batch in rows._result_batches)
+    great = rows._result_batches[1]
+    assert great["raw"].buffers()[2].address == pa.py_buffer(content).address
+    assert great.to_pylist()[0]["raw"] == content
+    rows.result_table().validate(full=True)
+
+
+@pytest.mark.parametrize("one", ["x", "\u2603", "\ud800", b"\xff"])
+def test_a_great_value_is_what_a_small_one_is(one: str | bytes) -> None:
+    """A column of one great value equals the one that Arrow makes; half a pair of surrogates becomes a mark."""
+    value = one * GREAT_VALUE
+    column = _binaries([value]) if isinstance(value, bytes) else _strings([value])
+    column.validate(full=True)
+    expected = value if isinstance(value, bytes) else value.encode("utf-8", "replace").decode()
+    assert (column.to_pylist(), column.null_count, column.type) == (
+        [expected], 0, pa.binary() if isinstance(value, bytes) else pa.string(),
+    )  # fmt: skip
 
 
 def test_a_result_as_a_row() -> None:

@@ -1,4 +1,4 @@
-"""Tests joined writes, and walks through a fleet in short steps."""
+"""Tests turns: one flush for all that was said in one, and walks through a fleet in short steps."""
 
 from functools import partial
 from typing import Any

@@ -7,7 +7,7 @@ import pytest
 from helen_parts import FakeLink
 
 from helen.assignments.schedule import ScheduleEntry, phase
-from helen.sessions import v1_scheduler as dispatch_module
+from helen.sessions import v1_scheduler
 from helen.sessions.v1_scheduler import V1Scheduler, next_due
 
 NOW = 1_800_000_000.0
@@ -109,7 +109,7 @@ def test_an_agent_that_goes(asked: Asked) -> None:
     assert asked.log == []
 
 
-def test_a_link_that_cannot_be_asked(asked: Asked) -> None:
+def test_a_connection_that_cannot_be_asked(asked: Asked) -> None:
     """A link with 64 outstanding checks is skipped and counted."""
     asked.deaf.add("web-1")
     asked.v1_scheduler.take(FakeLink(), [entry()], NOW)
@@ -160,7 +160,7 @@ def test_the_clock_goes_back(asked: Asked) -> None:
 
 def test_what_goes_leaves_no_litter(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
     """The heap stays as great as the schedules are, while an agent comes and goes all day."""
-    monkeypatch.setattr(dispatch_module, "STALE_MOST", 10)
+    monkeypatch.setattr(v1_scheduler, "STALE_MOST", 10)
     for n in range(500):
         link = FakeLink(f"w{n}")
         asked.v1_scheduler.take(link, [entry("daily", 86_400.0), entry("hourly", 3_600.0)], NOW)

@@ -163,10 +163,8 @@ def _take_out(spark: SparkSession, lake: Lake, table: Table, whom: Whom, dry_run
     written = _run(spark, task)
     _note(lake, [row["path"] for row in written if row["table"] == TAKEN.name], f"series {series[0]}")
     rest = [row for row in written if row["table"] == KEPT]
-    kept = [
-        Kept(Path(row["path"]), _stays_fresh(lake, table, files[row["folder"]][1]))
-        for row in rest if row["path"] is not None
-    ]  # fmt: skip
+    left = [(Path(row["path"]), files[row["folder"]][1]) for row in rest if row["path"] is not None]
+    kept = [Kept.of(path, file, _stays_fresh(lake, table, file)) for path, file in left]
     if rest:
         lake.publish(table.name, [], {}, [files[row["folder"]][1] for row in rest], kept=kept)
     return sum(row["segment"] for row in rest)

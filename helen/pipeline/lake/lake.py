@@ -288,6 +288,7 @@ class Lake:
         make_folder(base)
         adds, folders, count = [], {base}, 0
         given = [*((path, fresh, fresh) for path in staged), *((each.path, each.fresh, False) for each in kept)]
+        adding = {*adding, *(each.path for each in kept if each.adds)}
         for number, (path, named_fresh, is_new) in enumerate(given):
             metadata = metadata_of(path)
             if not metadata.num_rows:

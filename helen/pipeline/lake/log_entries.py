@@ -38,10 +38,20 @@ class File:
 
 @frozen
 class Kept:
-    """Names a staged file with what stays of a file that is replaced. `fresh`: a level may not have seen it yet."""
+    """Names a staged file with what stays of a file that is replaced. `fresh`: a level may not have seen it yet.
+
+    `adds` says that its rows only add to those of their buckets, as those of the whole file did. A level that has seen
+    them never asks.
+    """
 
     path: Path
     fresh: bool
+    adds: bool = False
+
+    @classmethod
+    def of(cls, path: Path, file: File, fresh: bool) -> Kept:
+        """Return what stays of a file: what its name said holds for the rest of it, too."""
+        return cls(path, fresh, fresh and file.adds)
 
 
 def add(path: str, size: int, day: date | None, is_new: bool, said: dict[str, Any]) -> AddAction:

@@ -72,12 +72,14 @@ NOWHERE = Adding()
 
 
 def choose(
-    level: Level, fresh: Sequence[File], newest: int, old: Sequence[File], since: date = date.min
+    level: Level, fresh: Sequence[File], newest: int, old: Sequence[File], since: date = date.min,
+    partial: Collection[date] = (),
 ) -> Adding:  # fmt: skip
     """Return where new files of a source are only added to a level, whose files of the same days are `old`.
 
     `newest` is the highest time in the source. The two newest buckets are made anew: they still go on. Rows of days
-    before `since` are added in any case, because the source has forgotten what else those days had.
+    before `since` are added in any case, because the source has forgotten what else those days had. So are those of
+    `partial` days, of which files of the source can't be read, unless they come in place of others.
     """
     adds: dict[date, list[bool]] = defaultdict(list)
     for file in fresh:
@@ -89,7 +91,7 @@ def choose(
     for day in sorted(adds):
         begin = (day - _EPOCH).days * DAY
         end = begin + max(DAY, level.step)
-        if day < since:
+        if day < since or (day in partial and all(adds[day])):
             spans.append((begin, end))
             days.add(day)
             continue

@@ -85,7 +85,7 @@ def _is_ready(lake: Lake, level: Level) -> bool:
 class _Step:
     """Holds the work of a level for new files of its source: `near` ones share buckets with them, as `old` do.
 
-    `newest` is the highest time that the source has. It keeps the days from `since` on.
+    `newest` is the highest time that the source has. Both keep the days from `since` on: rows of days before are added.
     """
 
     spark: SparkSession
@@ -103,8 +103,9 @@ class _Step:
         """Stage the level's rows from these files of its source; of days that are lost everything is made anew."""
         paths = {file.path for file in sound}
         new = [file for file in self.near if file.path in paths and (file in self.fresh or self._begins(file) in lost)]
-        old = [file for file in self.old if file.day not in lost]
-        adding = choose(self.level, self.fresh, self.newest, old, self.since)
+        old = [file for file in self.kept_files() if file.day not in lost]
+        partial = {self._begins(file) for file in self.near if file.path not in paths}
+        adding = choose(self.level, self.fresh, self.newest, old, self.since, partial)
         return make(self.spark, self.lake, self.source, self.level.name, sound, new, self.version, old, adding)
 
     def make_sound(self, damage: Damage) -> Made:
@@ -115,18 +116,27 @@ class _Step:
     def make_anew(self, damage: Damage, say: Say) -> tuple[Made, set[date]] | None:
         """Do it where files of the level itself can't be read: their days are made anew, and returned.
 
-        None if the source can't be read there either, or keeps such a day no more; then both are noted, and nothing is
-        done.
+        None if the source can't be read there either; then both are noted, and nothing is done. A file of a day that is
+        not kept is noted, and stays as it is: nothing of it is needed to add rows.
         """
-        bad = [file for file in self.old if unreadable(self.lake, self.level.name, file) is not None]
+        bad = self.bad_files()
         days, sound = {file.day for file in bad if file.day is not None}, self._sound()
         lost = {self._begins(file) for file in self.near if file not in sound}
-        if any(day in lost or day < self.since for day in days):
+        damage.note(self.lake, self.level.name, [file for file in self.old if file not in self.kept_files()])
+        if days & lost:
             damage.note(self.lake, self.level.name, bad)
             return None
         for day in sorted(days):
             say(f"{self.level.name} {day} has a file that can't be read: the day is made anew")
-        return (self.make(sound, days), days) if days else None
+        return self.make(sound, days), days
+
+    def kept_files(self) -> list[File]:
+        """Return the level's own files of days that are kept: rows of others are never made anew."""
+        return [file for file in self.old if (file.day or date.min) >= self.since]
+
+    def bad_files(self) -> list[File]:
+        """Return those of them that can't be read."""
+        return [file for file in self.kept_files() if unreadable(self.lake, self.level.name, file) is not None]
 
     def _sound(self) -> list[File]:
         return [file for file in self.near if unreadable(self.lake, self.source, file) is None]
@@ -145,7 +155,7 @@ class _Step:
         replaced = {of: by_path[of] for _, of in made.kept}
         replaced |= {path: file for path, file in by_path.items() if file.day in lost}
         rest = [(path, by_path[of]) for path, of in made.kept if path is not None]
-        kept = [Kept(path, is_unseen(self.lake, self.level, file)) for path, file in rest]
+        kept = [Kept.of(path, file, is_unseen(self.lake, self.level, file)) for path, file in rest]
         transactions = {f"cascade:{self.source}": self.version}
         return self.lake.publish(
             self.level.name, made.paths, transactions, [*replaced.values()], kept=kept, adding=made.adding
@@ -156,8 +166,9 @@ def _follow(spark: SparkSession, lake: Lake, level: Level, damage: Damage, say: 
     assert level.source is not None
     with lake.turn:
         done, files = lake.done(level.name, f"cascade:{level.source}"), lake.files(level.source)
-        since = kept_from(lake, level.source)
-    # Of a day that the source has forgotten in part nothing can be made anew.
+        # Of a day that the source has forgotten in part nothing can be made anew. Where the level itself has forgotten
+        # it, the levels that follow have it already.
+        since = max(kept_from(lake, level.source), kept_from(lake, level.name))
     fresh = [file for file in files if file.fresh and file.version + 1 > done]
     fresh = [file for file in fresh if file.adds or level.days_near(file.day or date.min)[0] >= since]
     if not fresh:
@@ -171,7 +182,7 @@ def _follow(spark: SparkSession, lake: Lake, level: Level, damage: Damage, say: 
     try:
         return step.publish(step.make_sound(damage), set())
     except Exception:
-        if all(unreadable(lake, level.name, file) is None for file in old):
+        if not step.bad_files():
             raise
     anew = step.make_anew(damage, say)
     return 0 if anew is None else step.publish(*anew)

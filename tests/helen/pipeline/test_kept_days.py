@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from plainly import PlainBatch, sink_of
 
+from helen.pipeline.forget import forget
 from helen.pipeline.ingest.quarantine import readmit, set_aside
 from helen.pipeline.lake.errors import BadSegment, LakeDamaged, PipelineError
 from helen.pipeline.lake.kept_days import kept_from, oldest_day
@@ -16,6 +17,7 @@ from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.levels import D1, H1, LEVELS
 from helen.pipeline.lake.local_days import MICROS
 from helen.pipeline.lake.log_entries import File
+from helen.pipeline.rollup import adding
 from helen.pipeline.rollup.adding import choose
 from helen.pipeline.rollup.following import cascade
 from helen.pipeline.rollup.rebuild import check_kept, days_behind
@@ -48,6 +50,10 @@ def sums(lake: Lake, level: str) -> tuple[int, int, float]:
     checks = [row for row in rows if row["metric"] == ""]
     load = sum(row["sum"] for row in rows if row["metric"] == "load")
     return sum(row["n"] for row in checks), sum(row["critical"] for row in checks), load
+
+
+def day_of(number: int) -> date:
+    return FIRST + timedelta(days=number)
 
 
 def follow(lake: Lake) -> None:
@@ -163,9 +169,73 @@ def test_a_damaged_file_of_a_forgotten_day_is_not_made_anew(lake: Lake, history:
     some(history, T + 600, 10)
     take_in(lake, history.state)
     lake.lock()
-    with pytest.raises(LakeDamaged, match=Path(file.path).name):  # h1 got the rows; its day can't be read for d1
+    with pytest.raises(LakeDamaged, match=Path(file.path).name):  # d1 would be made of its day
         follow(lake)
     assert sum(each.rows for each in lake.files("h1")) == 2 * file.rows
     assert file.path in {each.path for each in lake.files("h1")}
-    assert sums(lake, "d1")[0] == 10
+    assert sums(lake, "d1")[0] == 20  # it keeps what only the damaged file of h1 had
+    lake.unlock()
+
+
+def test_a_damaged_file_of_a_forgotten_day_holds_no_other_day_back(lake: Lake, history: Any, take_in: Any) -> None:
+    """A damaged file is named; rows of its day are added, and a damaged day that is kept is made anew."""
+    for day in (0, 100, 101):
+        some(history, T + day * DAY, 10)
+    take_in(lake, history.state)
+    lake.lock()
+    follow(lake)
+    expire(lake, FIRST + timedelta(days=101), KEEP)
+    forgotten, damaged, _ = lake.files("h1")
+    for file in (forgotten, damaged):
+        lake.path("h1").joinpath(file.path).write_bytes(b"cut")
+    lake.unlock()
+    for day in (0, 100, 101):
+        some(history, T + day * DAY + 600, 10)
+    take_in(lake, history.state)
+    lake.lock()
+    with pytest.raises(LakeDamaged, match=Path(forgotten.path).name):
+        follow(lake)
+    rows = {day: sum(file.rows for file in lake.files("h1", (day, day))) for day in map(day_of, (0, 100, 101))}
+    assert rows == {day_of(0): 2 * forgotten.rows, day_of(100): damaged.rows, day_of(101): damaged.rows}
+    assert forgotten.path in {each.path for each in lake.files("h1")}
+    assert damaged.path not in {each.path for each in lake.files("h1")}
+    assert sums(lake, "d1")[0] == 60
+    lake.unlock()
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_results_of_a_day_that_a_longer_level_forgot_first(
+    lake: Lake, history: Any, take_in: Any, large: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hours may be kept for fewer days than five minutes: the day gets what is new, once."""
+    monkeypatch.setattr(adding, "ADD_FROM", 1 if large else 20_000)
+    some(history, T, 10)
+    some(history, T + 100 * DAY, 10)
+    take_in(lake, history.state)
+    lake.lock()
+    follow(lake)
+    expire(lake, FIRST + timedelta(days=100), {"h1": 90})
+    lake.unlock()
+    some(history, T + 600, 10)
+    take_in(lake, history.state)
+    lake.lock()
+    follow(lake)
+    assert [sums(lake, level)[0] for level in LEVELS] == [30, 20, 30]
+    lake.unlock()
+
+
+def test_an_agent_is_forgotten_before_levels_have_seen_late_rows(lake: Lake, history: Any, take_in: Any) -> None:
+    """Rows of others in the same file are added to the longer levels all the same."""
+    some(history, T, 10)
+    take_in(lake, history.state)
+    lake.lock()
+    follow(lake)
+    expire(lake, FIRST + timedelta(days=100), KEEP)
+    lake.unlock()
+    history.segment(*(history.result(f"web{n % 2}/net", T + 600 + n * 60) for n in range(10)))
+    take_in(lake, history.state)
+    lake.lock()
+    assert forget(None, lake, "web0").rows["m5"] > 0  # type: ignore[arg-type]
+    follow(lake)
+    assert [sums(lake, level)[0] for level in LEVELS] == [5, 15, 15]
     lake.unlock()

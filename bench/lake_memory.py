@@ -17,9 +17,10 @@ from collections import defaultdict
 from datetime import date, timedelta
 from pathlib import Path
 
-from helen.pipeline import memory_pools
+from groundwork import arrow_memory
 
-memory_pools.choose(os.environ)  # as `helen pipeline` does, before Arrow is loaded
+arrow_memory.choose_pool(os.environ)
+arrow_memory.choose_arenas(os.environ)  # as `helen pipeline` does, before Arrow is loaded
 
 from lake import SEGMENT, Fleet, History, look_at_tree  # noqa: E402
 

@@ -28,7 +28,7 @@ from twisted.logger import Logger
 
 from groundwork.atomic_write import write_durably
 from groundwork.clock_watch import NEWS_SECONDS, Jump
-from helen import arrow_memory, garbage_looks, heap_memory, ports, reactor_looks, systemd, wiring
+from helen import garbage_looks, heap_memory, ports, reactor_looks, systemd, wiring
 from helen.departed_agents import EphemeralAgents
 from helen.evaluation.clock_trust import ClockTrust
 from helen.files.state_dir import StateError, why_unopened, why_unwritable
@@ -488,7 +488,6 @@ def _missed(history: Path, recovered: Sequence[Any], cursor: int) -> Deferred[li
 def _set_up_interpreter() -> None:
     """Let threads change often, and freeze what is here: the garbage collector needn't look at it for every result."""
     sys.setswitchinterval(SWITCH_SECONDS)
-    arrow_memory.choose()
     heap_memory.keep()
     if gc.isenabled():  # else a person waits for the first result: 0.2 s, and little is to be found yet
         gc.collect()

@@ -6,15 +6,19 @@ import importlib.util
 import os
 from pathlib import Path
 
-from twisted.internet import reactor as the_reactor
-from twisted.python import usage
+from groundwork import arrow_memory
 
-from groundwork.safe_log import guard_log
-from groundwork.steady_reactor import use_monotonic_clock
-from helen.service import HelenService
-from helen.settings import settings
-from helen.settings.settings import DEFAULT_PORT, Settings, SettingsError
-from scale0.plain_usage import PlainOptions
+arrow_memory.choose_pool(os.environ)  # before Arrow is loaded, which looks once
+
+from twisted.internet import reactor as the_reactor  # noqa: E402
+from twisted.python import usage  # noqa: E402
+
+from groundwork.safe_log import guard_log  # noqa: E402
+from groundwork.steady_reactor import use_monotonic_clock  # noqa: E402
+from helen.service import HelenService  # noqa: E402
+from helen.settings import settings  # noqa: E402
+from helen.settings.settings import DEFAULT_PORT, Settings, SettingsError  # noqa: E402
+from scale0.plain_usage import PlainOptions  # noqa: E402
 
 use_monotonic_clock(the_reactor)  # before anything is scheduled
 

@@ -66,10 +66,10 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("equus.main",),
     # the server
     ("helen.actions", "helen.systemd", "helen.telemetry", "helen.garbage_looks", "helen.turn_rotation",
-     "helen.processor_wait", "helen.arrow_memory", "helen.heap_memory",
+     "helen.processor_wait", "helen.heap_memory",
      "helen.files", "helen.states", "helen.rollout", "helen.journal", "helen.quotas"),
     # the history on Spark: nothing of the server but its judgement
-    ("helen.pipeline.memory_pools", "helen.pipeline.progress", "helen.pipeline.workers",
+    ("helen.pipeline.progress", "helen.pipeline.workers",
      "helen.pipeline.worker_memory"),
     ("helen.pipeline.lake",),
     ("helen.pipeline.engine", "helen.pipeline.file_runs", "helen.pipeline.java", "helen.pipeline.java_banners"),

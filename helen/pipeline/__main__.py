@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import sys
 
-from helen.pipeline import memory_pools
+from groundwork import arrow_memory
 
-memory_pools.choose(os.environ)
+arrow_memory.choose_pool(os.environ)
+arrow_memory.choose_arenas(os.environ)
 try:
     from helen.pipeline.commands import main
 except ModuleNotFoundError as error:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from groundwork.arrow_memory import choose_arenas
 from helen.pipeline.ingest.source import HelenSource
 from helen.pipeline.java import Java, find_java
 from helen.pipeline.java_banners import without_banners
@@ -113,4 +114,4 @@ def set_environment(java: Java, python: Path) -> None:
     os.environ["PYSPARK_PYTHON"] = str(python)
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    os.environ.setdefault("MALLOC_ARENA_MAX", "2")  # glibc's heaps per thread: some 20 MB of the JVM, more in workers
+    choose_arenas(os.environ)  # some 20 MB of the JVM, more in workers

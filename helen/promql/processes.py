@@ -19,6 +19,7 @@ import msgspec
 from twisted.internet.defer import DeferredSemaphore
 from twisted.internet.threads import deferToThread
 
+from groundwork.arrow_memory import choose_pool
 from helen.promql.errors import SECONDS, TimedOut, TooMuch, Unavailable
 from helen.promql.wire import HEAD, MOST_FRAME, Answered
 
@@ -113,7 +114,8 @@ class _Process:
     """Holds one process and its pipes. Its methods block, and are for a thread."""
 
     def __init__(self, command: tuple[str, ...]) -> None:
-        environment = os.environ | {"ARROW_DEFAULT_MEMORY_POOL": "system"}  # others map more than they use
+        environment = dict(os.environ)
+        choose_pool(environment)  # others map more than they use
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, start_new_session=True
         )

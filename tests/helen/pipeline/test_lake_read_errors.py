@@ -41,7 +41,7 @@ from helen.pipeline.lake.errors import (
 from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.read_errors import first_line, with_advice
 from helen.pipeline.reports.command_options import advised
-from helen.pipeline.rollup import counters, overlaps
+from helen.pipeline.rollup import near_rows, overlaps
 from helen.pipeline.verify import verify_days, verify_segments
 
 T = 1_790_000_100.0  # 2026-09-21 13:35:00 UTC
@@ -80,7 +80,7 @@ def refusing(error: Exception, is_meant: Callable[[str], bool]) -> Iterator[None
     with pytest.MonkeyPatch.context() as patched:
         for name, function in given.items():
             patched.setattr(pq, name, checked(function, 0))
-        for module in (counters, verify):
+        for module in (near_rows, verify):
             patched.setattr(module, "read", checked(module.read, 1))  # type: ignore[attr-defined]
         for module in (overlaps, dedup):
             patched.setattr(module, "batches", checked(module.batches, 1))

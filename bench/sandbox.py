@@ -335,7 +335,9 @@ def usage(pids: tuple[int, ...]) -> list[tuple[int, int]]:
 
 def kill_a_worker(sandbox: Sandbox, order: random.Random) -> None:
     """From outside, as an operator or the kernel might; only one that is endless, so that no honest check is hit."""
-    endless = [run for run in sandbox.runner._live.values() if b"while true do end" in run.job.source and run.pidfd]
+    endless = [
+        run for run in sandbox.runner._live.runs.values() if b"while true do end" in run.job.source and run.pidfd
+    ]
     if endless:
         signal.pidfd_send_signal(order.choice(endless).pidfd, signal.SIGKILL)
 

@@ -1,8 +1,8 @@
 """Run checks for the agent: queue them, run at most `parallel` at once, and deliver exactly one result for each.
 
 The Runner lives in the reactor thread and never blocks. It sees no Lua: a worker process runs one check and writes one
-result (worker.py), the zygote forks workers (zygote.py), the broker performs host calls (broker.py). The Runner
-measures wall time, kills by pidfd, and writes the result itself if a worker can't.
+result (worker.py), the zygote forks workers (zygote.py), the broker performs host calls (broker.py). LiveRuns measures
+wall time, kills by pidfd, and writes the result itself if a worker can't.
 
 The blocking counterpart for command lines and tests is blocking.py.
 """
@@ -19,29 +19,20 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from equus.policy.policy import Policy
-from equus.sandbox import frames
 from equus.sandbox.children import Children, Which
 from equus.sandbox.document import failure
 from equus.sandbox.exit_reasons import exit_reason
-from equus.sandbox.job import BLOB_LIMIT, LIBRARIES_LIMIT, Job, too_late
+from equus.sandbox.job import BLOB_LIMIT, LIBRARIES_LIMIT, Job
 from equus.sandbox.known_tables import KnownTables
 from equus.sandbox.links import AnswerLink, WorkerLink, close_all
+from equus.sandbox.live_runs import ZYGOTE_GRACE, LiveRuns
 from equus.sandbox.processes import Processes
 from equus.sandbox.run import Answer, Done, Run, cpu_limit, encode_job
 from equus.sandbox.spares import SPARES, Spares
-from equus.sandbox.text import clean
-from groundwork.awake_clock import LATE_SECONDS
 from groundwork.counts import count
 
 __all__ = ["Job", "Run", "Runner"]
 
-# Seconds. A worker that was killed, or has delivered its result, ends in a few milliseconds. If the zygote has not
-# reported the end after this time, the result is delivered without the figures of CPU and memory.
-END_GRACE = 0.1
-# Seconds that runs have when the agent goes on after it was stopped: results that wait are read first.
-AWAKE_GRACE = 1.0
-# Seconds after which a zygote that has not forked, or not reaped, is replaced: both take 2 ms.
-ZYGOTE_GRACE = 5.0
 # Seconds for inspecting a file. Its top level is run for that; in most files it only makes the table of the check.
 LOAD_TIMEOUT = 10.0
 
@@ -69,14 +60,14 @@ class Runner:
         self._reactor = reactor
         self._policy = policy
         self._parallel = parallel
-        self._log = log or (lambda check, text: _log.info("%s: %s", check, text))
-        self.kills = 0
         self._ids = itertools.count(1)
         self._queue: dict[int, Run] = {}
-        self._live: dict[int, Run] = {}  # by the number of its worker
         self._tables = KnownTables()
+        self._live = LiveRuns(
+            reactor, self._tables, log or (lambda check, text: _log.info("%s: %s", check, text)),
+            lambda: self._policy.limits.timeout_max, lambda: self._children.lost("zygote"),
+        )  # fmt: skip
         self._spares = Spares(self._ask_for_worker, spares)
-        self._timer: Any = None
         self._stopped = False
         self._children = Children(reactor, processes, self)
 
@@ -98,9 +89,14 @@ class Runner:
         return len(self._queue)
 
     @property
+    def kills(self) -> int:
+        """Return the number of workers that were killed so far."""
+        return self._live.kills
+
+    @property
     def running(self) -> int:
         """Return the number of workers that have a run."""
-        return len(self._live)
+        return len(self._live.runs)
 
     @property
     def spare(self) -> int:
@@ -160,24 +156,17 @@ class Runner:
         if run.id in self._queue:
             del self._queue[run.id]
             run.deliver(failure(reason, "cancelled before it began"), self._reactor.seconds())
-        elif self._live.get(run.worker) is run:
-            self._terminate(run, reason, "cancelled while it ran")
+        elif self._live.runs.get(run.worker) is run:
+            self._live.terminate(run, reason, "cancelled while it ran")
 
     def stop(self) -> None:
         """Kill everything. Jobs without a result get `cancelled` before this returns; later ones get it, too."""
         if self._stopped:
             return
         self._stopped = True
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        now = self._reactor.seconds()
-        for run in [*self._live.values(), *self._queue.values()]:
-            self.kills += run.kill()
-            run.close()
-            run.close_pidfd()
-            run.deliver(failure("cancelled", "the agent is stopping"), now)
-        self._live.clear()
+        self._live.stop()
+        for run in self._queue.values():
+            run.deliver(failure("cancelled", "the agent is stopping"), self._reactor.seconds())
         self._queue.clear()
         self._spares.discard()
         self._children.stop()
@@ -215,7 +204,7 @@ class Runner:
 
     def _launch_next(self) -> None:
         limit = self._parallel or self._policy.limits.parallel
-        while self._queue and self.ready and len(self._live) < limit and not self._stopped:
+        while self._queue and self.ready and self.running < limit and not self._stopped:
             run = self._queue.pop(next(iter(self._queue)))
             refusal = self._policy.pushed_code_refusal(self.isolation) if run.job.pushed else None
             if refusal is not None:
@@ -247,7 +236,7 @@ class Runner:
         except OSError as fault:
             run.deliver(failure("crashed", f"no worker: {os.strerror(fault.errno or 0)}"), self._reactor.seconds())
             return
-        self._live[worker.number] = run
+        self._live.runs[worker.number] = run
         run.worker, run.pidfd = worker.number, worker.pidfd
         run.answering = self._attach(run, worker.calls, steady + longest)
         document = encode_job(run, limits, self._policy.granted("log"), steady)
@@ -255,10 +244,10 @@ class Runner:
             self._reactor,
             worker.job,
             document,
-            lambda kind, text: self._frame_received(run, kind, text),
-            lambda: self._disconnected(run),
+            lambda kind, text: self._live.frame_received(run, kind, text),
+            lambda: self._live.disconnected(run),
         )
-        self._set_deadline(run, run.began + (run.timeout if run.pidfd else min(run.timeout, ZYGOTE_GRACE)))
+        self._live.set_deadline(run, run.began + (run.timeout if run.pidfd else min(run.timeout, ZYGOTE_GRACE)))
         if not worker.is_asked_for:
             self._children.lost("zygote")
 
@@ -272,97 +261,6 @@ class Runner:
             self._children.attach(job.check, state, deadline, calls.fileno(), job.secrets, job.bound)
         return None
 
-    # -------------------------------------------------------------------------------------------- frames of workers
-
-    def _frame_received(self, run: Run, kind: bytes, text: bytes) -> None:
-        if kind == frames.RESULT:
-            self._take_result(run, text)
-        elif kind == frames.LOG and run.lines < frames.LOG_LINES:
-            run.lines += 1
-            self._log(run.job.check, clean(text[: frames.LOG_LINE]).replace("\n", "\\n"))
-        elif kind == frames.DECLARED and run.take_declared_timeout(text, self._policy.limits.timeout_max):
-            self._set_deadline(run, run.began + run.timeout)
-        elif kind != frames.TABLE or not self._take_table(run, text):
-            self._terminate(run, "crashed", "the worker sent a frame that no correct worker sends")
-
-    def _take_table(self, run: Run, text: bytes) -> bool:
-        """Keep the table for the next runs. Return False if no correct worker tells this one, or tells one here."""
-        if run.told or run.known or run.mode != "run":
-            return False
-        run.told = True
-        return self._tables.learn(run.job, text)
-
-    def _take_result(self, run: Run, part: bytes) -> None:
-        """Deliver the result, and kill the worker: it has no further task."""
-        run.close()
-        run.kill()
-        run.deliver(part, self._reactor.seconds())
-        self._set_deadline(run, self._reactor.seconds() + ZYGOTE_GRACE)
-
-    def _disconnected(self, run: Run) -> None:
-        """Wait END_GRACE for the zygote's exit report: the worker has ended, or has closed its socket."""
-        if not run.delivered and run.forced_end is None:
-            run.disconnected = True
-            self._set_deadline(run, self._reactor.seconds() + END_GRACE)
-
-    def _terminate(self, run: Run, reason: str, why: str) -> None:
-        """Kill the worker; its result waits END_GRACE for the figures in the zygote's exit report."""
-        if run.delivered or run.forced_end is not None:
-            return
-        run.forced_end = (reason, why)
-        run.close()
-        self.kills += run.kill()
-        self._set_deadline(run, self._reactor.seconds() + END_GRACE)
-
-    # -------------------------------------------------------------------------------------------- time
-
-    def _set_deadline(self, run: Run, when: float) -> None:
-        run.deadline = when
-        self._arm(when)
-
-    def _arm(self, deadline: float) -> None:
-        """Set the one timer of all runs, which fires at the earliest deadline."""
-        if self._stopped:
-            return
-        if self._timer is not None and self._timer.active():
-            if self._timer.getTime() <= deadline:
-                return
-            self._timer.cancel()
-        self._timer = self._reactor.callLater(max(0.0, deadline - self._reactor.seconds()), self._check_deadlines)
-
-    def _check_deadlines(self) -> None:
-        planned, self._timer = self._timer.getTime(), None
-        now = self._reactor.seconds()
-        if now - planned >= LATE_SECONDS:  # the agent was stopped: what workers have sent meanwhile is read first
-            for run in self._live.values():
-                run.deadline = max(run.deadline, now + AWAKE_GRACE)
-        for run in [run for run in self._live.values() if run.deadline <= now]:
-            self._deadline_passed(run, now)
-        if self._live:
-            self._arm(min(run.deadline for run in self._live.values()))
-
-    def _deadline_passed(self, run: Run, now: float) -> None:
-        if run.delivered or (run.pidfd is None and run.forced_end is None and now < run.began + run.timeout):
-            _log.error("the zygote has stopped answering; it is replaced")
-            self._children.lost("zygote")
-        elif run.forced_end is not None:  # killed, and the zygote has not reported its end
-            run.deliver(failure(*run.forced_end), now)
-            self._set_deadline(run, now + ZYGOTE_GRACE)
-        elif run.disconnected:
-            self._terminate(run, "crashed", "the worker closed its connection without a result")
-        elif not self._reads_news(run, now):
-            self._terminate(run, "timeout", too_late(run.timeout))
-
-    def _reads_news(self, run: Run, now: float) -> bool:
-        """Read what a worker has written by its deadline; return True if its run has ended by that, or has more time.
-
-        A result that waits in the socket is not late, even if this process is: the worker goes by the same clock, and
-        writes `timeout` itself after the deadline.
-        """
-        if run.link is not None:
-            run.link.doRead()
-        return run.delivered or run.deadline > now
-
     # -------------------------------------------------------------------------------------------- zygote and broker
 
     def on_ready(self) -> None:
@@ -374,7 +272,7 @@ class Runner:
         """Take the pidfd of a new worker; kill it at once if its run has ended meanwhile."""
         if descriptors and self._spares.started(number, descriptors[0]):
             return
-        run = self._live.get(number)
+        run = self._live.runs.get(number)
         if run is None or not descriptors:
             close_all(descriptors)
             return
@@ -382,13 +280,13 @@ class Runner:
         if run.delivered or run.forced_end is not None:
             run.kill()
         elif not run.disconnected:
-            self._set_deadline(run, run.began + run.timeout)
+            self._live.set_deadline(run, run.began + run.timeout)
 
     def on_not_started(self, number: int, errno: int) -> None:
         """Deliver `crashed` for a run without a worker: the fork failed."""
         if self._spares.ended(number):
             return
-        run = self._live.pop(number, None)
+        run = self._live.runs.pop(number, None)
         if run is not None:
             run.close()
             run.deliver(failure("crashed", f"no worker: {os.strerror(errno)}"), self._reactor.seconds())
@@ -396,13 +294,13 @@ class Runner:
 
     def on_ended(self, number: int, status: int, cpu_ms: int, peak_kib: int) -> None:
         """Finish the run of a worker that has ended. Its last frames may still be in its socket."""
-        run = self._live.get(number)
+        run = self._live.runs.get(number)
         if run is None:
             self._spares.ended(number)
             return
         if run.link is not None:
             run.link.drain()
-        self._live.pop(number, None)
+        self._live.runs.pop(number, None)
         run.close()
         run.close_pidfd()
         if not run.delivered:
@@ -415,20 +313,9 @@ class Runner:
         """Fail the running checks if the zygote ended; fail the queue, too, if the process does not start any more."""
         self._spares.discard()
         if which == "zygote":
-            self._fail_running("the zygote has ended, and its workers with it")
+            self._live.fail_all("the zygote has ended, and its workers with it")
         if self._children.failing:
             self._fail_waiting(which)
-
-    def _fail_running(self, why: str) -> None:
-        now = self._reactor.seconds()
-        runs, self._live = list(self._live.values()), {}
-        for run in runs:
-            run.kill()
-            if run.link is not None and not run.delivered:
-                run.link.drain()
-            run.close()
-            run.close_pidfd()
-            run.deliver(failure(*run.forced_end or ("killed", why)), now)
 
     def _fail_waiting(self, which: Which) -> None:
         waiting, self._queue = list(self._queue.values()), {}

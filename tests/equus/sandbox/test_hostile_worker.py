@@ -15,7 +15,7 @@ import pytest
 
 from equus.policy.policy import Policy
 from equus.processes.process import receive
-from equus.sandbox import frames, runner
+from equus.sandbox import frames, live_runs
 from equus.sandbox.blocking import SelectLoop
 from equus.sandbox.job import BLOB_LIMIT, Job
 from equus.sandbox.runner import Runner
@@ -96,7 +96,7 @@ class Stage:
         message = frames.STARTED.pack(frames.STARTED_KIND, number, self.process.pid)
         socket.send_fds(self.ends.zygote_end, [message], [pidfd])
         os.close(pidfd)
-        self.loop.until(lambda: next(iter(self.runner._live.values())).pidfd is not None, PATIENCE)
+        self.loop.until(lambda: next(iter(self.runner._live.runs.values())).pidfd is not None, PATIENCE)
 
     def end(self, number: int, status: int = 0) -> None:
         self.ends.zygote_end.send(frames.ENDED.pack(frames.ENDED_KIND, number, status, 12, 34))
@@ -177,7 +177,7 @@ SAYINGS = {
 @pytest.mark.parametrize("name", SAYINGS)
 def test_sayings_that_no_worker_says(stage: Stage, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker that sends a wrong frame is killed, its run ends as `crashed`, and the log gets at most 20 lines."""
-    monkeypatch.setattr(runner, "END_GRACE", PATIENCE)  # so that the figures of the end are waited for
+    monkeypatch.setattr(live_runs, "END_GRACE", PATIENCE)  # so that the figures of the end are waited for
     number = stage.launch(timeout=None)
     stage.start(number)
     stage.say(SAYINGS[name])
@@ -207,13 +207,13 @@ def test_a_worker_whose_table_is_known_tells_none(stage: Stage, saying: bytes) -
     stage.loop.until(lambda: stage.results, PATIENCE)
     stage.end(first)
     second = stage.launch(timeout=None)
-    run = stage.runner._live[second]
+    run = stage.runner._live.runs[second]
     stage.say(saying)
     stage.loop.until(lambda: run.forced_end, PATIENCE)
     assert run.forced_end == ("crashed", "the worker sent a frame that no correct worker sends")
     assert run.timeout == 50.0
     stage.end(second)
-    third = stage.runner._live[stage.launch(timeout=None)]
+    third = stage.runner._live.runs[stage.launch(timeout=None)]
     assert third.known is not None
     assert (third.timeout, third.known.needs) == (50.0, ())
 
@@ -224,8 +224,8 @@ def test_a_worker_whose_table_is_known_tells_none(stage: Stage, saying: bytes) -
 def test_results_that_are_none(stage: Stage, part: bytes) -> None:
     """A result that is no document of ours, or leaves no room for the agent's words, is `crashed`."""
     stage.launch()
-    stage.runner._live[1].link._in += frame(frames.RESULT, part)  # more than a socket may hold at once
-    stage.runner._live[1].link._take_frames()
+    stage.runner._live.runs[1].link._in += frame(frames.RESULT, part)  # more than a socket may hold at once
+    stage.runner._live.runs[1].link._take_frames()
     assert what(stage.results[0]) == {
         "status": "unknown",
         "reason": "crashed",
@@ -277,7 +277,7 @@ def test_a_zygote_that_does_not_say_how_it_ended(stage: Stage, monkeypatch: pyte
     """
     number = stage.launch(timeout=0.2)
     with monkeypatch.context() as shorter:
-        shorter.setattr(runner, "ZYGOTE_GRACE", 0.3)
+        shorter.setattr(live_runs, "ZYGOTE_GRACE", 0.3)
         stage.start(number)
         stage.loop.until(lambda: stage.results, PATIENCE)
         assert what(stage.results[0]) == {"status": "unknown", "reason": "timeout", "summary": "no result within 0.2 s"}
@@ -292,7 +292,7 @@ def test_a_zygote_that_does_not_say_how_it_ended(stage: Stage, monkeypatch: pyte
 def test_a_pidfd_that_comes_too_late(stage: Stage) -> None:
     """A worker whose run was cancelled before it began is killed as soon as its pidfd is known."""
     number = stage.launch()
-    run = stage.runner._live[number]
+    run = stage.runner._live.runs[number]
     run.cancel()
     stage.loop.until(lambda: stage.results, PATIENCE)
     stage.start(number)
@@ -315,4 +315,4 @@ def test_who_takes_a_result_may_fail(stage: Stage) -> None:
     """An exception in `done` is logged, and harms no other run."""
     stage.runner.run(Job("t", b"", timeout=0.05), lambda blob: 1 / 0)
     stage.loop.until(lambda: stage.runner.running, PATIENCE)
-    stage.loop.until(lambda: next(iter(stage.runner._live.values())).delivered, PATIENCE)
+    stage.loop.until(lambda: next(iter(stage.runner._live.runs.values())).delivered, PATIENCE)

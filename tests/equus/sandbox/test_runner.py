@@ -18,7 +18,7 @@ from equus.policy.policy import Policy
 from equus.sandbox.blocking import Sandbox
 from equus.sandbox.check_table import FIELDS
 from equus.sandbox.job import BLOB_LIMIT, LIBRARIES_LIMIT, Job
-from equus.sandbox.runner import AWAKE_GRACE, END_GRACE
+from equus.sandbox.live_runs import AWAKE_GRACE, END_GRACE
 
 PATIENCE = 60.0  # seconds for anything on a busy machine
 MakeJob = Callable[..., Job]
@@ -38,7 +38,7 @@ def children(pid: int) -> list[int]:
 
 def workers(sandbox: Sandbox, count: int) -> list[int]:
     """The process of each run, once there are so many."""
-    runs = sandbox.runner._live
+    runs = sandbox.runner._live.runs
     sandbox.loop.until(lambda: sum(run.pidfd is not None for run in runs.values()) == count, PATIENCE)
     about = [Path(f"/proc/self/fdinfo/{run.pidfd}").read_text().split() for run in runs.values()]
     return [int(words[words.index("Pid:") + 1]) for words in about]
@@ -207,7 +207,7 @@ LATE = (
 
 def test_a_result_that_is_written_late_is_none(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     """The monotonic clock decides: nobody watches this deadline, and the worker says itself that it has passed."""
-    monkeypatch.setattr(sandbox.runner, "_arm", lambda deadline: None)
+    monkeypatch.setattr(sandbox.runner._live, "_arm", lambda deadline: None)
     document = json.loads(sandbox.run(Job("t", LATE)))
     kept = {name: document[name] for name in ("status", "reason", "summary", "output", "metrics") if name in document}
     assert kept == {"status": "unknown", "reason": "timeout", "summary": "no result within 0.05 s"}
@@ -222,7 +222,7 @@ def test_a_result_that_is_read_late_counts(sandbox: Sandbox, job: MakeJob) -> No
     sandbox.loop.until(lambda: run.link is not None, PATIENCE)
     assert select.select([run.link], [], [], PATIENCE)[0]
     assert results == []
-    sandbox.runner._deadline_passed(run, run.began + 200.5)
+    sandbox.runner._live._deadline_passed(run, run.began + 200.5)
     assert json.loads(results[0])["status"] == "ok"
 
 
@@ -269,7 +269,7 @@ def test_an_agent_that_was_stopped_reads_before_it_judges(
     sandbox.loop.until(lambda: run.pidfd is not None, PATIENCE)
     later = time.monotonic() + 400.0
     monkeypatch.setattr(sandbox.loop, "seconds", lambda: later)
-    sandbox.runner._timer.fire()  # as a reactor does, which calls what is due before it looks at its sockets
+    sandbox.runner._live._timer.fire()  # as a reactor does, which calls what is due before it looks at its sockets
     assert (run.forced_end, run.deadline) == (None, later + AWAKE_GRACE)
     gate.touch()
     sandbox.loop.until(lambda: results, PATIENCE)
@@ -389,7 +389,7 @@ def test_a_stopped_zygote_is_replaced(own: Sandbox, job: MakeJob, monkeypatch: p
     stopped = own.processes.zygote.pid
     os.kill(stopped, signal.SIGSTOP)
     with monkeypatch.context() as shorter:
-        shorter.setattr("equus.sandbox.runner.ZYGOTE_GRACE", 0.5)
+        shorter.setattr("equus.sandbox.live_runs.ZYGOTE_GRACE", 0.5)
         results = spin(own, job("return 'ok'", timeout=200.0))
         own.loop.until(lambda: results, PATIENCE)
     assert results[0]["reason"] == "killed"
@@ -436,7 +436,7 @@ def test_both_die_with_the_agent() -> None:
         "s = Sandbox()\n"
         "src = b\"return {summary='s', run=function() while true do end end}\"\n"
         "s.runner.run(Job('t', src, timeout=200.0), print)\n"
-        "s.loop.until(lambda: s.runner.running and list(s.runner._live.values())[0].pidfd, 60)\n"
+        "s.loop.until(lambda: s.runner.running and list(s.runner._live.runs.values())[0].pidfd, 60)\n"
         "print(s.processes.zygote.pid, s.processes.broker.pid, flush=True)\n"
         "time.sleep(200)\n"
     )

@@ -164,7 +164,9 @@ def test_a_look_of_the_garbage_collector_is_a_short_one() -> None:
 
 
 class Parts:
-    """Parts of a Helen that note what is asked of them. `end` is called while step `ends_at` is awaited."""
+    """Stands in for parts of a Helen, and notes what is asked of them. `end` is called while step
+    `ends_at` is awaited.
+    """
 
     def __init__(self, folder: Path, end: Callable[[], None], ends_at: int) -> None:
         self.state, self.calls, self.awaited, self.is_over = folder, list[str](), 0, False

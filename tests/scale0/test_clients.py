@@ -293,9 +293,7 @@ def test_when_its_broker_dies_a_client_finds_another(pump, brokers, peers):
 
 
 def test_a_deadline_that_comes_late_gives_the_answer_a_moment_and_then_ends(pump, brokers, peers, monkeypatch):
-    """An answer may lie in the socket of a client that stood still, so it waits a moment more, and not for ever. It
-    does not wait for ever, either.
-    """
+    """An answer may lie in the socket of a client that stood still, so it waits a moment more, and not for ever."""
     client = peers.client(brokers.start())
     peers.active(client)
     late = iter([True, True])

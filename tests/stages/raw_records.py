@@ -25,9 +25,7 @@ def recorded(context: ssl.SSLContext, log: Path) -> ssl.SSLContext:
 
 
 class RawRecords:
-    """Is the writing end of one connection whose handshake is done; `cipher` is its name in the library. `cipher` is
-    its name in the library.
-    """
+    """Is the writing end of one connection whose handshake is done; `cipher` is its name in the library."""
 
     def __init__(self, log: Path, cipher: str, is_server: bool = False) -> None:
         words = [line.split() for line in log.read_text().splitlines()]

@@ -145,7 +145,7 @@ def test_params_that_are_no_json_are_refused(world, params):
 
 @pytest.mark.parametrize("state", ["queued", "finished", "cancelled before"])
 def test_cancelling_again_after_a_lost_answer_tells_what_the_first_try_did(world, monkeypatch, state):
-    """A task that has ended as cancelled was cancelled by the first try, and not if it ended otherwise."""
+    """The second cancel is told that the first one ended the task, unless the task had ended otherwise."""
     client = world.client()
     task = world.result(client.submit("m"))
     if state == "finished":

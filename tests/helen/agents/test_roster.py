@@ -238,9 +238,7 @@ def test_labels_of_a_host_are_given_until_it_is_an_agent() -> None:
 
 
 def test_those_who_would_not_find_themselves_in_patterns() -> None:
-    """Agents that would not find themselves are named: they read the patterns too, without the labels
-    that were given.
-    """
+    """Agents that fit patterns by given labels alone are named, since an agent reads the patterns without these."""
     agents: list[tuple[str, dict[str, str]]] = [("db-3", {"role": "web"}), ("db-1", {}), ("db-2", {"role": "db"})]
     assert unclaimed(["role=d*"], agents) == ("db-1", "db-3")
     assert unclaimed(["role=d*", "db-*"], agents) == ()

@@ -41,9 +41,7 @@ def test_each_checks_each_other_one() -> None:
 
 
 def test_it_changes_nothing_else() -> None:
-    """A mesh keeps the default set, and of two with one id the last counts; the address is no missing argument. The
-    address is no missing argument.
-    """
+    """A mesh keeps the default set, and of two with one id the last counts; the address is no missing argument."""
     assert [each.id for each in schedule(read(PING), TABLES, "edge-1", {"role": "edge"})] == ["cpu"]
     assert [args for _, _, args, _ in of(PING + PING + 'args = { host = "gw" }\n')] == [{"host": "gw"}] * 2
     assert argument_faults(read(PING), TABLES) == [] and ADDRESSES == ("host", "address")

@@ -107,9 +107,7 @@ def test_a_change_at_one_is_a_change_at_the_other(helens: list[Helen]) -> None:
 
 
 def test_brokers_cannot_read_it(helens: list[Helen]) -> None:
-    """The same text is not sealed alike twice, as a URL in it may be a secret, and not published twice all the same.
-    The same text is not sealed alike twice, and not published twice all the same.
-    """
+    """The same text is not sealed alike twice, as a URL in it may be a secret, and not published twice all the same."""
     one = helens[0].start(HOOK.format(1))
     value, again = one.wanted(None), one.wanted(None)
     assert "s3cret" not in str(value) and "hook" not in value["text"]

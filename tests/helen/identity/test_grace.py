@@ -324,7 +324,7 @@ def test_helens_clock_was_ahead_for_an_hour(stage: Any, now: float) -> None:
 
 
 def test_a_certificate_of_the_future_beyond_the_grace(stage: Any, now: float) -> None:
-    """A clock that was years ahead made certificates that are not believed."""
+    """A certificate whose begin lies years ahead is refused, as Helen's clock was wrong when it was made."""
     busy = stage.enrol("web-1", now=now + 200 * DAY)
     assert "is out of its time: it is valid from" in identified(stage, busy, now)
 

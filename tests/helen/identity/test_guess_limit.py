@@ -43,7 +43,7 @@ def test_who_shares_the_blame(guesser: str, other: str, together: bool) -> None:
 
 
 def test_memory_is_bounded() -> None:
-    """With more addresses than ADDRESSES the one that guessed longest ago is forgotten."""
+    """The address that guessed longest ago is forgotten when there are more than ADDRESSES."""
     tries = guessed("10.0.0.7", *range(WRONG_TRIES))
     for number in range(ADDRESSES - 1):
         tries.add(f"host-{number}", 5)

@@ -463,9 +463,7 @@ def test_forgetting(stage: Any, stages: Callable[..., Any], now: float) -> None:
 
 
 def test_a_forgotten_name_is_free_when_its_last_certificate_is_gone(stage: Any, now: float) -> None:
-    """A forgotten name is free thirty days after its last certificate's end, and at once if it never had any. One that
-    never had any is gone at once.
-    """
+    """A forgotten name is free thirty days after its last certificate's end, and at once if it never had any."""
     stage.enrol("web-1")
     stage.wait(stage.authority.forget("web-1", now))
     later = now + 40 * 86_400

@@ -195,7 +195,7 @@ def _three(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def moved(groups: Groups, names: tuple[str, ...], at: float) -> None:
-    """Yield alerts whose labels change, and whose receiver knows alerts by them."""
+    """Move these alerts to other labels, for a receiver that knows alerts by them."""
     for name in names:
         groups.take(alert(name, at=at, site="y"), [Destination("am", "r", (), TIMING)], lambda _: True, WALL + at)
 

@@ -89,8 +89,8 @@ def test_expressions_have_a_budget(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_segments_are_counted(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Segments are counted before the first is read; a list of names takes the newest, and passes over unreadable ones.
-    Files that can't be read are passed over.
+    """Segments are counted before the first is read; a list of names takes the newest, and passes over
+    unreadable ones.
     """
     folder = tmp_path_factory.mktemp("history")
     (folder / "segments").mkdir()

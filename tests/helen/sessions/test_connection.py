@@ -352,7 +352,7 @@ def test_256_messages_a_turn(admitted: Peer, number: int, more: bool) -> None:
 
 
 def test_64_outstanding(admitted: Peer) -> None:
-    """A 65th outstanding check has no bytes."""
+    """A 65th outstanding check is an error of ours, and sends no bytes."""
     for _ in range(64):
         admitted.connection.send(m.Check("cpu", admitted.connection.next_id(), b""))
     with pytest.raises(Exception, match="64 checks are outstanding already"):
@@ -422,7 +422,7 @@ def test_a_reader_that_catches_up_starts_anew(admitted: Peer) -> None:
 
 
 def test_congested_by_what_is_still_to_be_written(admitted: Peer) -> None:
-    """In one turn an agent may ask for 64 files of a megabyte, and the second one waits."""
+    """Bytes that are still to be written count, since an agent may ask for 64 files of a megabyte in one turn."""
     admitted.connection.send(m.Schedule(1, b"x" * (UNSENT_MUCH - 100)))
     assert not admitted.connection.congested
     admitted.connection.send(m.Schedule(2, b"x" * 100))

@@ -143,7 +143,7 @@ def test_what_a_result_costs(
 
 
 def test_what_a_part_of_a_great_result_costs(connect: Callable[..., Pair], counted: dict[str, int]) -> None:
-    """A part of a few great records costs one call into TLS, each of which lets another thread have the interpreter."""
+    """Each part of a few great records costs one call into TLS, and each call lets another thread run for a while."""
     pair = connect()
     stream = stream_of(pair, [b"x" * 16_000] * 4)
     for name in counted:

@@ -80,9 +80,7 @@ def test_changes_of_keys_one_by_one(meet: Callable[[], tuple[Pair, RawRecords]])
 
 
 def test_a_peer_that_changes_its_keys_now_and_then(meet: Callable[[], tuple[Pair, RawRecords]]) -> None:
-    """Each change is answered and all that is said is heard, if there is one after millions of records
-    as of libraries.
-    """
+    """Changes of keys are answered, and all words are heard, if they come now and then as libraries make them."""
     pair, records = meet()
     said = b""
     for number in range(ANSWERS_MOST // UPDATE):

@@ -128,7 +128,7 @@ def test_rings(said: object, rings: str) -> None:
 
 
 def test_no_rings() -> None:
-    """A word for no rings counts for pushes, too; without it pushes have the usual ones and the folder has none."""
+    """The word `off` counts for pushes, too; without it pushes have the usual rings and the folder has none."""
     assert [read({"state": "/s", "rings": said}).rings for said in ("off", "0", False)] == [(), (), ()]
     assert read({"state": "/s"}).rings is None
     with pytest.raises(SettingsError, match="--rings: 'some' is no share of the agents"):

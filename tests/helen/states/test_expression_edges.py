@@ -43,7 +43,7 @@ def shape(source: str) -> str:
     ("[a&]", r"[a\&]"), ("^ab$", "a b"), ("(?i)^a$", "a"), (r"a\$", r"a \$"),
 ])  # fmt: skip
 def test_steps(source: str, steps: str) -> None:
-    """Each piece of syntax makes this number of steps."""
+    """Each piece of syntax makes these steps."""
     assert shape(source) == steps
 
 
@@ -88,7 +88,7 @@ def test_what_is_just_taken(source: str) -> None:
     ("(a{199}b{1}){10}", True), ("b|(a{20}){99}(a{17})", True), ("b|(a{20}){99}(a{18})", False),
 ])  # fmt: skip
 def test_how_long_an_expression_may_be(source: str, is_taken: bool) -> None:
-    """An expression has two thousand steps at most, once its repeats are written out, also between."""
+    """An expression has at most two thousand steps, once its repeats are written out and at each step before."""
     assert (MAX_STEPS, MAX_TIMES, MAX_DEPTH) == (2_000, 200, 50)
     if is_taken:
         assert len(read_expression(source).program) <= 2_000

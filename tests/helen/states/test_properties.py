@@ -41,7 +41,7 @@ FLEET = {"agents": 10, "days": 2, "every": 1_800.0, "windows": 6, "rollouts": 4}
 
 
 def broken_up(fleet: Fleet, rng: random.Random) -> list[CheckEvent]:
-    """Return the same records with looks at the clock, and with JSON between, wherever chance will."""
+    """Return what is said of the same records with looks at the clock, and with JSON between, wherever chance will."""
     timeline, said, records = Timeline(), [], list(fleet.records())
     for at, record in enumerate(records):
         if rng.random() < 0.02:
@@ -88,7 +88,7 @@ def test_late_results_leave_no_trace(seed: int) -> None:
 
 
 def right(fleet: Fleet) -> list[str]:
-    """Yield agents whose clocks are right: with others it is not for the test to say what is late."""
+    """Return agents whose clocks are right: with others it is not for the test to say what is late."""
     timeline = Timeline()
     for record in fleet.records():
         run(record.apply(timeline))

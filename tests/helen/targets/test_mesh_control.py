@@ -129,7 +129,7 @@ def test_who_sees_one(stage: Stage) -> None:
 
 
 def test_each_mesh_is_chosen_in_a_step_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A new agent of ten meshes makes one choice a step, none in a tick, and passes over a mesh that is taken out."""
+    """A tick chooses none of a new agent's ten meshes; each has a step, and one that is taken out is passed over."""
     texts = [f'[[assign]]\nid = "m{n}"\ncheck = "ping"\nmesh = ["role=edge", "x-{n}"]\n' for n in range(10)]
     stage, walks, chosen = Stage("edge-1"), HeldWalks(), list[int]()
     stage.delivery.assignments = read("".join(texts))

@@ -365,7 +365,7 @@ def test_each_via_is_decided_in_a_step_of_its_own(monkeypatch: pytest.MonkeyPatc
 
 
 def test_faults_are_told_in_steps(stage: Stage) -> None:
-    """Faults of 450 targets that no agent may look at are looked at some in each step."""
+    """Faults of 450 targets that no agent may look at are found in steps, with some targets in each."""
     stage.agents["t7"] = Agent("t7")
     stage.write("".join(TARGETS.replace("switch-1", f"t{number}") for number in range(450)))
     found, said, sizes = stage.control.find, list[str](), list[int]()

@@ -21,7 +21,7 @@ class Stage:
 
 
 def test_each_opening_is_told_and_the_end_once() -> None:
-    """An opening is told by each of two people; the end comes ten minutes after the last, and a new one begins anew."""
+    """Each opening is told; the end comes ten minutes after the last of them, and a new opening begins anew."""
     stage = Stage()
     stage.shells.opened("web-1", "token anna", "192.0.2.7")
     stage.shells.opened("web-1", "token bert", "192.0.2.8")

@@ -108,7 +108,7 @@ def agent(helen: Running) -> Iterator[ScriptedAgent]:
 
 
 def is_ready(helen: Running, name: str) -> bool:
-    """Say whether Helen has read its load report."""
+    """Say whether Helen has read the agent's load report."""
     answer = ask(helen, "GET", f"/api/v1/agents/{name}")
     return answer.status == 200 and answer.json["host"] == {"os": "kit"}
 

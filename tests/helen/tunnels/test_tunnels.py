@@ -73,7 +73,7 @@ class Stage:
         self.clock.advance(0)
 
     def open(self, agent: Agent, token: str = "") -> list[Any]:
-        """Return the stream once it is open, or the exception; nothing meanwhile."""
+        """Return a list that gets the stream once it is open, or the exception."""
         found: list[Any] = []
         opening: Deferred[TunnelStream] = self.tunnels.open(agent, "ssh", {"caller": "operator"}, token)
         opening.addCallbacks(found.append, lambda failure: found.append(failure.value))

@@ -117,7 +117,9 @@ def test_a_value_becomes_a_state(scene: Scene) -> None:
 
 
 def test_many_values_and_those_that_fail(scene: Scene) -> None:
-    """All 300 lines are two packets; a host of others, an unknown key and an undeclared host fail: exit status 2."""
+    """More than 250 lines are two packets; a host of others, an unknown key and an undeclared host fail:
+    exit status 2.
+    """
     lines = [f"nas raid.state[s{number % 5}] clean" for number in range(300)]
     lines += ["db-9 raid.state[md0] clean", "nas cpu.load 5", "elsewhere raid.state[md0] clean"]
     said = scene.send("-i", "-", given="\n".join(lines) + "\n", status=2)

@@ -127,7 +127,7 @@ def failed(status: int | None) -> Failed:
 
 @pytest.mark.parametrize("error", [Missing("not declared"), failed(429), failed(409), failed(500)])
 def test_a_value_that_helen_refuses_has_failed(served: Callable[..., Scene], error: Exception) -> None:
-    """The other values are reported."""
+    """A refused value has failed, and the other one is reported."""
     scene = served()
     scene.helen.answers = [error]
     assert scene.send(ONE, ONE)["info"].startswith("processed: 1; failed: 1; total: 2;")

@@ -503,8 +503,8 @@ def test_a_plain_worker_whose_session_ends_is_told_so(stage, dialect, lead, good
 
 @pytest.mark.parametrize("rest, whole", [(1 << 19, True), ((1 << 19) + 1, False)])
 def test_a_client_without_partial_replies_is_held_a_mebibyte_of_parts(stage, rest, whole):
-    """A client of MDP/0.1 has one reply, so the parts wait for it; beyond a mebibyte the request ends, and the worker
-    goes on. Beyond that the request ends, and the worker goes on.
+    """A client of MDP/0.1 has one reply, so the parts wait for it. Beyond a mebibyte the request ends, and the worker
+    goes on.
     """
     worker = stage.plain_worker(b"w", "tea", D2)
     stage.hear(("frontend", b"c"), b"", b"MDPC01", b"tea", b"cup")

@@ -26,8 +26,8 @@ TESTS = {
 
 
 def test_it_ends_when_nobody_can_ask_for_it_any_more(tmp_path: Path) -> None:
-    """The fixture does not end before: a folder within the folder has it as well. Not twice: the end of the session
-    finds nothing to do.
+    """The fixture ends when no test can ask for it, once: a folder within the folder has it, the session's end finds
+    nothing.
     """
     for name, text in TESTS.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,6 @@
-"""Each option that a refusal, a note or a help text names exists at each command where somebody can hear it."""
+"""Tests that each option which a refusal, a note or a help text names exists at each command that can
+print the text.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ def faults_of(named: NamedOption) -> list[str]:
 
 
 def test_all_options_exist_where_they_are_named() -> None:
-    """Who hears of an option can type it at that command, and behind the command's name."""
+    """A person who reads of an option can type it at that command, and behind the command's name."""
     assert [fault for named in named_options() for fault in faults_of(named)] == []
     assert len(named_options()) >= LEAST
 
@@ -52,12 +54,12 @@ def test_each_exception_is_needed() -> None:
     ],
 )
 def test_words_before_an_option_say_where_it_is_typed(before: str, place: str) -> None:
-    """Any other option is one of the command that prints the text."""
+    """An option without such words is one of the command that prints the text."""
     assert places_of(Part("zerotask.commands.broker_calls", "operate"), before) == (place,)
 
 
 def test_a_text_is_heard_at_the_commands_that_call_its_function() -> None:
-    """Both as a client and as an operator; the programs' own options are none of their commands."""
+    """Clients' and operators' commands print such a text; the programs' own options are none of their commands."""
     heard = places_of(Part("zerotask.commands.broker_calls", "operate"), "give ")
     assert {"zerotask tasks", "zerotask schedule list", "zerotask drain"} <= set(heard)
     assert {"zerotask", "zerotask submit", "zerotask node", "helen status"} & set(heard) == set()
@@ -66,7 +68,9 @@ def test_a_text_is_heard_at_the_commands_that_call_its_function() -> None:
 
 
 def test_texts_are_those_that_can_be_printed() -> None:
-    """No docstring, no shell script, no pieces of a command line; what an f-string fills in is one character."""
+    """A docstring, a shell script and pieces of a command line are no such texts; a filled-in value is
+    one character.
+    """
     source = 'def f(a):\n    """Say --x now."""\n    g(f" --x {a}", "--y")\n    raise E(f"{a}: give --x")'
     assert printed(ast.parse(source).body[0], is_loose=False) == ["\ue000: give --x"]
     assert printed(ast.parse('"""A module with --x."""').body[0], is_loose=True) == []

@@ -38,6 +38,10 @@ NO_VERB = re.compile(
 ONE_WORD = re.compile(r"[A-Z][a-z]+[,;:.]?(?=\s|$)")
 # A sentence that begins so keeps its reader waiting for a subject; a question may.
 CLAUSE = re.compile(r"(?:[-*] )?(What|Whoever|Who|Whose|Of|Those)\b")
+# A test's docstring that begins so leaves its object to the name of the test, or is part of a sentence.
+PART_OF_A_SENTENCE = re.compile(
+    r"(It|They|Its|Their|And|But|Nor|So|Also|Likewise|Then|By|What|Who|Whoever|Whose|Of|Those)\b"
+)
 SENTENCE_END = re.compile(r"(?<=[.:!?])\s+")
 DOCSTRING_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 # Tokens of a source that a person reads as words; from Python 3.12 on the text of an f-string is one of its own.
@@ -192,6 +196,16 @@ def she_in_tests(root: Path) -> list[str]:
     return found
 
 
+def parts_of_sentences(root: Path) -> list[str]:
+    """Return the docstrings of tests that begin with a pronoun, a conjunction or a clause instead of their object."""
+    found = []
+    for path in sorted((root / "tests").rglob("*.py")):
+        for line, docstring in _docstrings(path.read_text()):
+            if PART_OF_A_SENTENCE.match(docstring):
+                found.append(f"{path.relative_to(root)}:{line}: {docstring.splitlines()[0][:90]}")
+    return found
+
+
 def foreign_rooms(root: Path) -> list[str]:
     """Return the packages of setup.cfg that no figure is taken of."""
     listed = re.findall(r"^    (\w+)$", (root / "setup.cfg").read_text(), re.M)
@@ -269,6 +283,11 @@ def test_no_sentence_of_a_docstring_begins_with_a_clause() -> None:
 def test_programs_are_it_in_tests() -> None:
     """A test calls a program it, as those who change the program read it."""
     assert she_in_tests(ROOT) == []
+
+
+def test_docstrings_of_tests_name_their_object() -> None:
+    """A docstring of a test is understood without the test's name, as it is read in a list of its own."""
+    assert parts_of_sentences(ROOT) == []
 
 
 # ------------------------------------------------------------------------------------------------ the rules can fail
@@ -395,6 +414,15 @@ def test_she_is_found_in_tests(tmp_path: Path) -> None:
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "test_x.py").write_text('hers = 1  # her own\nsaid = "she runs"\nother = 2  # others\n')
     assert [each.split(":")[1] for each in she_in_tests(tmp_path)] == ["1", "1", "2"]
+
+
+@pytest.mark.parametrize("words", ["It fails.", "And no other.", "By its name.", "What is kept: lines.", "Those go."])
+def test_a_part_of_a_sentence_is_found(tmp_path: Path, words: str) -> None:
+    """A pronoun, a conjunction or a clause at the beginning is found; an object that only begins so is none."""
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "test_x.py").write_text(f'def test_one() -> None:\n    """{words}"""\n')
+    (tmp_path / "tests" / "test_y.py").write_text('"""Items and bytes go by."""\n')
+    assert [each.partition(":")[0] for each in parts_of_sentences(tmp_path)] == ["tests/test_x.py"]
 
 
 def test_a_long_sentence_is_found(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What is kept of a peer's bytes between two messages: cut lines, cut blobs, and nothing of what was read."""
+"""Tests bytes of a peer that are kept between two messages: cut lines, cut blobs, and nothing that was read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""groundwork.option_place: an option of a group that stands behind a command's name."""
+"""Tests groundwork.option_place: an option of a group that stands behind a command's name."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def listing(state: str | None) -> None:
     ],
 )
 def test_the_right_order_is_told(words: list[str], sentence: str) -> None:
-    """What no group has is refused as click refuses it. Exit status 2."""
+    """An option that no group has is refused as click refuses it, with exit status 2."""
     done = CliRunner().invoke(program, words, prog_name="program")
     assert (done.exit_code, sentence in done.output) == (2, True), done.output
 

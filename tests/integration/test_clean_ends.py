@@ -134,7 +134,7 @@ def test_an_agent_that_ends_by_itself_leaves_nothing(helen: Running, tmp_path: P
 
 @pytest.mark.parametrize("number", SIGNALS)
 def test_a_node_leaves_nothing_of_its_run(tmp_path: Path, number: signal.Signals) -> None:
-    """Its folder has the functions alone, before and after."""
+    """The node's folder has the functions alone, before and after."""
     place, folder = tmp_path / "broker", tmp_path / "node"
     for each in (place, folder):
         each.mkdir()

@@ -13,8 +13,8 @@ from typing import Any
 class Counting:
     """Counts calls of functions written in Python while its block runs, by their names in `names`.
 
-    With `threads` those of threads count that begin in the block, and none of this one. Garbage is not collected
-    meanwhile: what is told of a collection, as Hypothesis is, would count as well.
+    With `threads` it counts calls of threads that begin in the block, and none of this one. Garbage is not collected
+    meanwhile, as calls that a collection makes would count as well.
     """
 
     def __init__(self, threads: bool = False) -> None:

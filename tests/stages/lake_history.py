@@ -1,6 +1,6 @@
 """Makes seeded histories of two Helens, and remembers what is true of them. Times are unix seconds.
 
-In it: links that are cut for hours, so that results come late; two kills of one Helen; counters that begin again;
+They have links that are cut for hours, so that results come late; two kills of one Helen; counters that begin again;
 metrics that come and go; huge and tiny values; asked and passive results; outages by transitions;
 an agent that moved before its last results were acknowledged, so that both Helens have them.
 """

@@ -21,7 +21,7 @@ WHOLE = ""  # the name of what a module does when it is imported
 
 @frozen
 class Part:
-    """Names one statement of a module: a function, a class, a constant, or WHOLE for the rest."""
+    """Describes one statement of a module: a function, a class, a constant, or WHOLE for the rest."""
 
     module: str
     name: str

@@ -1,4 +1,4 @@
-"""What is said in one turn: joined, kept while nobody reads, and bounded."""
+"""Tests words of one turn: they are joined, kept while nobody reads, and bounded."""
 
 from equus.link.joined_writes import MAX_UNSENT, JoinedWrites
 

@@ -25,7 +25,7 @@ def test_one_of_each_name():
 
 
 def test_cancelled_ones_do_not_fire():
-    """By name, and all together; a name without a timer is no fault."""
+    """Timers are cancelled by name, and all together; a name without a timer is no fault."""
     events = []
     clock, timers = timers_and(events)
     for name in "abc":
@@ -37,7 +37,7 @@ def test_cancelled_ones_do_not_fire():
 
 
 def test_a_late_one():
-    """It is announced before it fires; a patient one begins anew instead."""
+    """A late timer is announced before it fires; a patient one begins anew instead."""
     events = []
     clock, timers = timers_and(events)
     timers.later("a", 1.0, lambda: events.append("fired"))

@@ -16,7 +16,7 @@ def test_ids_run_round():
 
 
 def test_a_question_that_is_given_up(meet, ear):
-    """It fails after its time, the next one at once until the answer has come, and then all is as before."""
+    """A question fails after its time, and the next one at once until the answer has come; then all is as before."""
     helen = meet(ear)
     helen.hear()
     helen.say(EMPTY)

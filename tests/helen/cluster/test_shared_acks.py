@@ -410,7 +410,7 @@ def test_a_crash_before_it_is_published(network: Network, two: tuple[Helen, Hele
 
 
 def test_one_that_is_older_than_what_happened_here(network: Network, two: tuple[Helen, Helen]) -> None:
-    """Of two acknowledgements that were made apart the later one counts, in whatever order they are heard."""
+    """The later one of two acknowledgements that were made apart counts, in whatever order they are heard."""
     one, other = two
     one.is_cut = other.is_cut = True
     one.acks("web-1", "ann")

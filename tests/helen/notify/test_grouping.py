@@ -195,9 +195,9 @@ def put_away(groups: Groups, store: dict[str, object], now: float = float("inf")
     st.sets(st.integers(0, 19)),
 )  # fmt: skip
 def test_nothing_is_lost_over_restarts(given: list[tuple[str, str, tuple[str, ...], int]], restarts: set[int]) -> None:
-    """Put away and taken up anywhere it says the same; whoever was told of a problem hears of its end, just once.
+    """Groups that are stored and read anywhere tell the same; a channel that was told a problem is told its end once.
 
-    So does a receiver that knows alerts by their labels, whatever became of those meanwhile.
+    The same holds for a receiver that knows alerts by their labels, whatever became of those meanwhile.
     """
     plain, cut, store = Scene(labelled=("am",)), Scene(labelled=("am",)), dict[str, object]()
     for scene in (plain, cut):

@@ -1,4 +1,4 @@
-"""Both sides of what makes a flood: the bytes, the messages, and the slices that ended too early."""
+"""Tests both sides of what makes a flood: the bytes, the messages, and the slices that ended too early."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from helen.sessions.flood_meter import FLOOD_BYTES, FLOOD_MESSAGES, FLOOD_SLICES
 
 @pytest.mark.parametrize(("octets", "is_flood"), [(FLOOD_BYTES - 1, False), (FLOOD_BYTES, True)])
 def test_both_sides_of_bytes(octets: int, is_flood: bool) -> None:
-    """Those of one slice and of what is left behind it."""
+    """The bytes of one slice and of what is left behind it make a flood above the limit."""
     assert FloodMeter().is_flood(1, octets, 50.0) is is_flood
 
 
@@ -30,7 +30,7 @@ def test_both_sides_of_a_window(slices: int, messages: int, is_flood: bool) -> N
 
 @pytest.mark.parametrize(("passed", "is_flood"), [(WINDOW_SECONDS - 0.001, True), (WINDOW_SECONDS, False)])
 def test_a_window_ends(passed: float, is_flood: bool) -> None:
-    """What was counted in the one before is forgotten: agents that send much once a minute don't flood."""
+    """A new window forgets the counts of the one before: agents that send much once a minute don't flood."""
     meter = FloodMeter()
     assert not any(meter.is_flood(10, 100, 50.0) for _ in range(FLOOD_SLICES - 1))
     assert meter.is_flood(10, 100, 50.0 + passed) is is_flood

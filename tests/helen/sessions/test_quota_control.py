@@ -201,8 +201,8 @@ def test_results_take_one_slice(clock: Clock) -> None:
 
 
 def test_few_results_make_nobody_busy(clock: Clock) -> None:
-    """Helen lost the processor for a moment: an agent that sends as agents do goes on in the next turn, before others
-    that flood, and slices stay long.
+    """An agent with few results goes on in the next turn, before others that flood, although Helen lost
+    the processor.
     """
     home = Home(clock)
     peer = home.agent()
@@ -220,7 +220,7 @@ def test_few_results_make_nobody_busy(clock: Clock) -> None:
 
 
 def test_few_results_again_and_again_are_a_flood(clock: Clock) -> None:
-    """Each takes long: however few come at once, an agent that has more to say in each turn is one that floods."""
+    """An agent that has more to say in each turn is one that floods, however few results come at once."""
     home = Home(clock)
     peer = home.agent()
     turns = home.house.fair_turns
@@ -364,7 +364,7 @@ def test_the_one_that_has_waited_longest_goes_on_first(clock: Clock) -> None:
 
 
 def test_the_rest_of_a_great_message_waits_while_the_journal_is_behind(clock: Clock) -> None:
-    """Its rest waits, or each of a hundred agents might add a mebibyte to a queue that takes sixty-four."""
+    """The rest waits, or each of a hundred agents might add a mebibyte to a queue that takes sixty-four."""
     home = Home(clock)
     peer, small = home.agent("a"), home.agent("b")
     home.journal.behind = True

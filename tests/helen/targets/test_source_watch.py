@@ -242,7 +242,7 @@ def test_an_edit_with_a_broken_file(stage: Stage) -> None:
 
 
 def test_what_was_kept_without_its_files(stage: Stage) -> None:
-    """What an earlier Helen kept stays as a whole while one file is broken, as that one's targets are among it."""
+    """Targets that an earlier Helen kept stay as a whole while one file is broken, as that file's are among them."""
     stage.write("a.json", "web-1")
     (stage.folder / "b.json").write_text("[")
     source = stage.files("*.json")

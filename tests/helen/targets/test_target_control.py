@@ -327,7 +327,7 @@ VIAS = "".join(TARGETS.replace("switch-1", f"s-{n}").replace('"]', f'", "x-{n}"]
 
 
 def test_those_that_can_be_chosen_are_kept_in_step() -> None:
-    """They are kept as agents come, go, stay away, change labels and are revoked; other declarations change nothing."""
+    """The usable agents of a `via` are known at once as agents come, go, change labels and are revoked."""
     stage, chance = Stage(*(f"probe-{n}" for n in range(8))), random.Random(3)
     several = TARGETS + TARGETS.replace("switch-1", "switch-2").replace("probe-*", "role=edge")
     stage.write(several)

@@ -257,7 +257,7 @@ def test_whoever_was_away_and_whatever_was_lost_all_come_to_have_the_same(seed: 
     """Every Helen and the broker come to have the newest of each document, even if the broker has
     forgotten everything.
 
-    And with `earliest` 0 if some are published in the same millisecond.
+    With `earliest` 0 some are published in the same millisecond.
     """
     dice = random.Random(seed)
     wire, newest = Wire(3, dice), dict[str, Publication]()

@@ -1,4 +1,4 @@
-"""scale0.wire.ipc_files: files of ipc endpoints end with the socket that was bound to them."""
+"""Tests scale0.wire.ipc_files: files of ipc endpoints end with the socket that was bound to them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scale0.wire.reader import Kind, Network
 
 
 def test_a_socket_removes_its_files_when_it_is_closed(network: Network, tmp_path: Path) -> None:
-    """Each of those that it was bound to; a name in no folder and a port have none."""
+    """A closed socket removes each file that it was bound to; a name in no folder and a port have none."""
     router = network.socket(Kind.ROUTER, lambda frames, origin: None)
     ends = [f"ipc://{tmp_path}/ä.sock", f"ipc://{tmp_path}/b.sock", "tcp://127.0.0.1:0"]
     assert [router.bind(end) for end in ends][:2] == ends[:2]
@@ -22,7 +22,7 @@ def test_a_socket_removes_its_files_when_it_is_closed(network: Network, tmp_path
 
 
 def test_a_socket_that_only_connects_removes_nothing(network: Network, tmp_path: Path) -> None:
-    """The file is another's."""
+    """A socket that only connects leaves the file, which is another's."""
     router, dealer = (network.socket(kind, lambda frames, origin: None) for kind in (Kind.ROUTER, Kind.DEALER))
     dealer.connect(router.bind(f"ipc://{tmp_path}/a.sock"))
     dealer.close()
@@ -34,7 +34,7 @@ def test_a_socket_that_only_connects_removes_nothing(network: Network, tmp_path:
 def test_endpoints_without_a_file_are_passed_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, endpoint: str
 ) -> None:
-    """Also where a file of that name lies in the working directory."""
+    """A file in the working directory stays that has the name of such an endpoint."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "@name").write_text("")
     files = IpcFiles()

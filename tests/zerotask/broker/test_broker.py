@@ -172,7 +172,7 @@ def test_a_listener_that_joins_late_hears_of_every_task(bench):
 @pytest.mark.parametrize("way", ["given back", "lost", "failed", "came due"])
 def test_a_task_that_waits_again_is_announced_for_a_while_whatever_stands_before_it(bench, monkeypatch, way):
     """A task that waits again is announced to a listener that is still joining, also if the window has no room for it.
-    Not once it is claimed (F61).
+    It is not announced once it is claimed (F61).
     """
     monkeypatch.setattr("zerotask.broker.ready_window.WINDOW", 6)
     client(bench), node(bench, "l"), node(bench, "other")

@@ -84,7 +84,7 @@ def encode_entry(entry: Entry, at: int, salt: int | None) -> bytes:
 
 
 def encode_frame(head: bytes, blob: bytes, salt: int) -> bytes:
-    """Return the frame of a result, which goes before its head. Of a mebibyte that takes half a millisecond."""
+    """Return the frame of a result, which goes before its head; with a mebibyte that takes half a millisecond."""
     return _FRAME.pack(MARK, len(head) + len(blob), crc32(blob, crc32(head, salt)))
 
 

@@ -30,7 +30,7 @@ def test_both_limits_are_told(
 
 
 def test_another_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It lacks the function, and nothing is changed."""
+    """Another library lacks the function, and nothing is changed."""
     library: Any = SimpleNamespace()
     monkeypatch.setattr(ctypes, "CDLL", lambda name: library)
     assert heap_memory.keep() is False

@@ -42,7 +42,7 @@ def test_the_same_version_does_not(monkeypatch):
 
 
 def test_an_agent_that_stops_begins_nothing(installed):
-    """It has ended for another reason."""
+    """An agent that stops has ended for another reason, and begins neither a restart nor a trial."""
     ended = Ended()
     restarts = ended.restarts()
     restarts.stop()

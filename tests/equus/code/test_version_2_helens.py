@@ -31,7 +31,7 @@ class Stage:
 
 
 def test_a_helen_is_remembered_across_starts(tmp_path):
-    """It refuses version 2 now, and that is kept for `loaded`."""
+    """A Helen that refuses version 2 now is remembered, and that is kept for `loaded`."""
     stage = Stage(tmp_path)
     stage.start().add(HELEN)
     assert json.loads((tmp_path / FILE).read_bytes()) == [HELEN]
@@ -51,7 +51,7 @@ def test_a_helen_is_remembered_across_starts(tmp_path):
     ],
 )  # fmt: skip
 def test_a_helen_that_speaks_version_1_now(tmp_path, age, speaks_v2, alive, is_told):
-    """It has a minute to say something of version 2."""
+    """Such a Helen has a minute to say something of version 2."""
     stage = Stage(tmp_path)
     helens = stage.start()
     helens.add(HELEN)

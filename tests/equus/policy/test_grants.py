@@ -1,4 +1,4 @@
-"""What a grant covers: folders, units and names."""
+"""Tests what a grant covers: folders, units and names."""
 
 from __future__ import annotations
 
@@ -33,5 +33,5 @@ def test_names() -> None:
 
 
 def test_what_is_not_granted_covers_no_object() -> None:
-    """It has no folder and no unit."""
+    """Nothing granted has no folder and no unit."""
     assert (NOTHING.root_above("/"), NOTHING.covers_unit("*"), NOTHING.paths) == (None, False, ())

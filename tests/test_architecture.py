@@ -97,6 +97,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("helen.web", "helen.wiring"),
     ("helen.web.pages",),
     ("helen.cluster", "helen.ports"),
+    ("helen.agents_port", "helen.exit_in_time", "helen.interpreter", "helen.journal_troubles", "helen.reactor_watch",
+     "helen.regular_calls", "helen.settings_reload"),
     ("helen.service",),
     ("helen.tap",),
     # the command line

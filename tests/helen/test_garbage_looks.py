@@ -15,7 +15,7 @@ import pytest
 from helen import garbage_looks
 from helen.evaluation.evaluator import Evaluator
 from helen.garbage_looks import LOOK_SECONDS, MIDDLE, YOUNG, GarbageLooks
-from helen.service import COLLECT
+from helen.interpreter import COLLECT
 from helen.sessions import fair_turns
 from helen.web.connections import short_turns
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hub_stage import Authority, ReactorClock, StillPort
 
-from helen import service
+from helen import agents_port, exit_in_time, interpreter, service
 from helen.garbage_looks import MIDDLE
 from helen.journal.values import REFUSING, SEALING, Trouble
 from helen.parts import Live
@@ -34,11 +34,11 @@ class Stopped:
 
 @pytest.fixture
 def helen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(service.atexit, "register", lambda call: None)  # it would end pytest with its status
+    monkeypatch.setattr(exit_in_time.atexit, "register", lambda call: None)  # it would end pytest with its status
     made = HelenService(Stopped(), Settings(tmp_path), lambda: Settings(tmp_path))
-    made._live = Live(Settings(tmp_path))
+    made._live = made._troubles.live = Live(Settings(tmp_path))
     yield made
-    made.left.set()
+    made._exit.left.set()
 
 
 @pytest.mark.adversary(54)
@@ -54,8 +54,8 @@ def helen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_trouble_of_the_journal(helen: Any, troubles: list[Trouble], status: int, stops: int, told: str | None) -> None:
     """A full disk passes; a journal that can't be trusted ends Helen with status 1."""
     for trouble in troubles:
-        helen._on_trouble(trouble)
-    assert (helen._exit_status, helen._reactor.stops, helen._live.trouble) == (status, stops, told)
+        helen._troubles.take(trouble)
+    assert (helen._exit.status, helen._reactor.stops, helen._live.trouble) == (status, stops, told)
 
 
 UNACKNOWLEDGED, SAFE = "no space: not acknowledged", "no space: what was acknowledged is safe"
@@ -89,11 +89,11 @@ def test_troubles_of_two_threads_are_one_sentence(
     last. (J4)
     """
     logged: list[str] = []
-    helen.log = SimpleNamespace(
+    helen._troubles.log = SimpleNamespace(
         info=lambda form, sentence: logged.append(sentence), critical=lambda form, sentence: logged.append(sentence)
     )
     for trouble in troubles:
-        helen._on_trouble(trouble)
+        helen._troubles.take(trouble)
     assert (helen._live.trouble, logged) == (told, lines)
 
 
@@ -101,15 +101,15 @@ def test_sigterm_after_a_fatal_trouble(helen: Any) -> None:
     """The exit status stays what it was."""
     helen.end(1)
     helen.end(0)
-    assert helen._exit_status == 1
+    assert helen._exit.status == 1
 
 
 def test_what_hangs_is_left_behind(helen: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A disk that never answers ends Helen after STOP_SECONDS, with status 1."""
     left: list[int] = []
-    monkeypatch.setattr(service, "STOP_SECONDS", 0.01)
-    monkeypatch.setattr(service.os, "_exit", left.append)
-    helen._leave_in_time()
+    monkeypatch.setattr(exit_in_time, "STOP_SECONDS", 0.01)
+    monkeypatch.setattr(exit_in_time.os, "_exit", left.append)
+    helen._exit.leave_in_time()
     assert left == [1]
 
 
@@ -136,12 +136,13 @@ def test_what_carries_the_connections_of_agents(
     opened, said, clock = StillPort(), [], ReactorClock()
     given: list[Any] = []
     monkeypatch.setattr(service.ports, "listen", lambda reactor, fd, made, where: given.append(made) or opened)
-    monkeypatch.setattr(service, "MISSING", missing)
-    monkeypatch.setattr(HelenService, "log", SimpleNamespace(warn=lambda text, **names: said.append((text, names))))
+    monkeypatch.setattr(agents_port, "MISSING", missing)
+    monkeypatch.setattr(agents_port, "_log", SimpleNamespace(warn=lambda text, **names: said.append((text, names))))
     sessions = SimpleNamespace(connections=OpenConnections(), fair_turns=FairTurns(clock, clock.seconds))
     helen._reactor, helen._chosen = clock, Settings(helen._chosen.state, **settings)
     helen._opened = SimpleNamespace(parts=SimpleNamespace(sessions=sessions), server_tls=Authority(tmp_path).tls)
-    listening = helen._listen_for_agents(None)
+    helen._listen_for_agents(None)
+    listening = helen._agents
     assert (type(listening), type(given[0]), len(said)) == (port, factory, lines)
     assert (helen._ports, helen._live.address) == ([listening], f"{socket.gethostname()}:{opened.getHost().port}")
     if missing and lines:
@@ -156,7 +157,7 @@ def test_a_look_of_the_garbage_collector_is_a_short_one() -> None:
 
     helen/garbage_looks.py looks at MIDDLE objects where as many go as come, so `old` counts looks at so many.
     """
-    young, middle, old = service.COLLECT
+    young, middle, old = interpreter.COLLECT
     assert young <= 2_000 and young * middle <= 20_000 and min(young * middle, MIDDLE) * old >= 50_000_000
 
 
@@ -223,7 +224,7 @@ def begun(helen: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callab
 
         monkeypatch.setattr(service, "all_warnings", warnings)
         monkeypatch.setattr(service, "deferToThread", lambda call: parts.note("run.json"))
-        monkeypatch.setattr(service, "_set_up_interpreter", lambda: parts.note("interpreter"))
+        monkeypatch.setattr(service.interpreter, "set_up", lambda: parts.note("interpreter"))
         for name in ("_start_loops", "_serve", "_failed"):
             monkeypatch.setattr(helen, name, lambda *_, name=name: parts.note(name) and None)
         helen._watch, helen._network, helen._opened = parts.watch, parts.network, Part(Parts(tmp_path, print, 0), "")

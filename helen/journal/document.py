@@ -116,7 +116,7 @@ def _read(blob: bytes) -> Document:
 
 
 def _read_great(blob: bytes) -> Document | None:
-    """Return the document of a great text, None if it has none: then the whole of it is to be read."""
+    """Return the document of a blob with a great text, None if the blob has none and is to be read as a whole."""
     if (parted := part(blob)) is None or not is_in_place((document := _read(parted.rest)).output):
         return None
     return _replace(document, output=parted.text)

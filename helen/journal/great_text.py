@@ -28,7 +28,7 @@ class Parted(NamedTuple):
 
 
 def part(blob: bytes) -> Parted | None:
-    """Return the great text and the rest of a document, None if its `output` is small or may not stand for itself."""
+    """Return the great text and the rest of a document, None if its `output` is small or cannot be read apart."""
     place = _place(blob)
     if place is None:
         return None
@@ -39,12 +39,13 @@ def part(blob: bytes) -> Parted | None:
 
 
 def is_in_place(output: str | None) -> bool:
-    """Return True if the `output` that was read of the rest is the one that stands for the great text."""
+    """Return True if an `output` is the mark that stands for the great text while the rest is read."""
     return output == _IN_PLACE
 
 
 def _place(blob: bytes) -> tuple[int, int] | None:
-    """Return begin and end of the text. Without a backslash each quote begins or ends a string."""
+    """Return where the text of `output` begins and ends, None if it is small. Without a backslash each quote begins
+    or ends a string."""
     key = blob.find(_KEY)
     if key < 0 or b"\\" in blob or blob[:key].lstrip(_BLANKS)[:1] != b"{":
         return None

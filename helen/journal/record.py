@@ -66,7 +66,7 @@ def read_header(data: bytes) -> tuple[int, int]:
 
 
 def encode_entry(entry: Entry, at: int, salt: int | None) -> bytes:
-    """Return all of the record of one result but its blob, which follows: so a blob that waits is held once.
+    """Return the record of one result up to its blob, which follows it, so that a blob that waits is held once.
 
     Without a `salt` the frame is missing, too: `encode_frame` makes it.
     """

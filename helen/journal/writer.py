@@ -191,7 +191,7 @@ class Writer:
 
 
 def _parts(group: list[Queued]) -> list[bytes]:
-    """Return the bytes of a group to be written, in order: of a result its head, then its blob.
+    """Return the bytes of a group in the order they are written; those of a result are its head, then its blob.
 
     The sum over a great blob is made here: `crc32` lets the reactor's thread have the interpreter meanwhile.
     """

@@ -51,7 +51,7 @@ def test_great_documents_are_read_by_the_writer(start: Callable[..., Running], m
 
 
 def test_great_results_are_framed_by_the_writer(start: Callable[..., Running], monkeypatch: pytest.MonkeyPatch) -> None:
-    """The writer's thread makes the sum over a great blob, of its WAL's salt, and all are read back from there."""
+    """The writer's thread sums up each great blob for its frame, and all results are read back from the WAL."""
     framed: list[tuple[int, bool]] = []
 
     def note(head: bytes, content: bytes, salt: int) -> bytes:

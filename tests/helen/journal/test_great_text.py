@@ -31,7 +31,8 @@ def is_same(blob: bytes) -> bool:
     ],
 )  # fmt: skip
 def test_a_text_that_stands_for_itself(text: bytes) -> None:
-    """Any characters of any width, marks of JSON among them: the text is whole, and so are other parts."""
+    """A great text of any characters, marks of JSON among them, is read whole, and so are the other parts of its
+    document."""
     blob = JSON % text
     parted = part(blob)
     assert parted is not None and len(parted.rest) < 100 and parted.text.encode() == text
@@ -52,7 +53,8 @@ def test_a_text_that_stands_for_itself(text: bytes) -> None:
     ],
 )  # fmt: skip
 def test_a_text_that_does_not(blob: bytes) -> None:
-    """One that is small, escaped, none of UTF-8 or JSON, or in a document where another stands in its place."""
+    """A text is not parted from its document if it is small, escaped or broken, or if another text might be taken
+    for it."""
     assert part(blob) is None
     assert is_same(blob)
 
@@ -67,7 +69,7 @@ def test_a_text_that_does_not(blob: bytes) -> None:
     ],
 )  # fmt: skip
 def test_documents_around_it(blob: bytes) -> None:
-    """Keys that stand twice, texts of inner objects, and what is no JSON: as if nothing had been parted."""
+    """Documents with repeated keys, inner texts or broken JSON are read with the same result as without parting."""
     assert is_same(blob % GREAT.encode())
 
 
@@ -79,14 +81,15 @@ inner = st.recursive(plain | st.integers() | st.none(), lambda each: st.lists(ea
 @settings(deadline=None, max_examples=150)
 @given(st.lists(st.tuples(names, inner), max_size=4), plain, st.integers(0, 4), st.binary(max_size=2))
 def test_any_document(parts: list[tuple[str, Any]], text: str, at: int, behind: bytes) -> None:
-    """Both readers agree, with the great text anywhere among other parts, and with any bytes at its end."""
+    """Both readers agree on any document with a great text anywhere among its parts and with any bytes at the text's
+    end."""
     shown = [f"{json.dumps(name)}:{json.dumps(value, ensure_ascii=False)}".encode() for name, value in parts]
     shown.insert(at, b'"output":"%b%b"' % ((text + GREAT).encode(), behind))
     assert is_same(b"{" + b",".join(shown) + b"}")
 
 
 def test_no_decoder_gets_a_great_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The decoder that holds other threads reads the rest alone: of a mebibyte, less than a hundred bytes."""
+    """The decoder, which holds other threads, reads less than a hundred bytes of a document of a mebibyte."""
     sizes: list[int] = []
     decode, read = document_module._decode, document_module.parse
 

@@ -69,7 +69,7 @@ def test_what_is_written_is_read_back(values: list) -> None:
 @settings(deadline=None)
 @given(entries, st.integers(1, 2**62))
 def test_a_frame_that_is_made_later(value: Entry, at: int) -> None:
-    """The head without its frame, and the frame of a great blob, are what both are for a small one."""
+    """A head encoded without its frame, behind a frame made later, equals the head that is encoded with its frame."""
     head = encode_entry(value, at, None)
     assert encode_frame(head, value.blob, SALT) + head == encode_entry(value, at, SALT)
 

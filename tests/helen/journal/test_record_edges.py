@@ -204,7 +204,7 @@ def test_great_rows_become_batches_sooner(size: int, batches: list[int], monkeyp
 
 
 def test_a_great_row_is_a_batch_of_its_own() -> None:
-    """Rows before it and behind it are other batches, in the order of `at`, and its bytes are not copied."""
+    """A great row is a batch of its own, whose bytes are not copied; the batches keep the order of `at`."""
     rows, content = Rows(Series()), blob(output="x" * rows_module.BATCH_BYTES)
     rows.extend([stored(1), stored(2), stored(3, content), stored(4, content), stored(5)])
     rows.finish()
@@ -218,7 +218,8 @@ def test_a_great_row_is_a_batch_of_its_own() -> None:
 
 @pytest.mark.parametrize("one", ["x", "\u2603", "\ud800", b"\xff"])
 def test_a_great_value_is_what_a_small_one_is(one: str | bytes) -> None:
-    """A column of one great value equals the one that Arrow makes; half a pair of surrogates becomes a mark."""
+    """A column of one great value equals the one that Arrow makes; half a pair of surrogates becomes a question
+    mark."""
     value = one * GREAT_VALUE
     column = _binaries([value]) if isinstance(value, bytes) else _strings([value])
     column.validate(full=True)

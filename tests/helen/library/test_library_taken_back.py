@@ -101,8 +101,8 @@ def test_other_keys(world: World) -> None:
 
 
 def test_an_equus_goes_out_with_the_set(world: World) -> None:
-    """A new Equus is named in the set beside the checks, served by its hash, and kept until an undo. Named beside
-    the checks, served by its hash, kept through later pushes and restarts; undone like all else."""
+    """A new Equus is named in the set beside the checks, served by its hash, kept through pushes and restarts, and
+    undone by an undo."""
     world.write(cpu="a").look()
     world.inbox.wait(world.library.offer_agent("0.2.0", {WHEEL: b"wheel"}, "operator"))
     entry = manifest.entry(b"wheel")

@@ -15,6 +15,7 @@ import contextlib
 import sqlite3
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -41,6 +42,7 @@ T = TypeVar("T")
 BATCH = 256  # calls in one transaction: at some 20 us each they hold the last one up by 5 ms, about one fsync
 MAX_WAITING = 10_000  # calls not yet on disk: 40 full batches, some seconds on a slow disk; more is a dead disk
 PROBE_SECONDS = 1.0  # between two tries while the disk is in trouble, for nothing else may be written for long
+SLICE_SECONDS = 0.0005  # of answers in one turn of the reactor: what follows from one may take longer than that
 PROBE, PROBE_BYTES = "probe", 8_192  # more than one page of 4 KiB
 
 
@@ -89,6 +91,7 @@ class Store:
         self._call_from_thread = call_from_thread
         self._queue: SimpleQueue[_Call | None] = SimpleQueue()
         self._waiting = 0
+        self._fired: deque[tuple[_Call, Any]] = deque()  # with their outcomes; the reactor has had no turn for them yet
         self._thread_trouble: str | None = None  # the same as `trouble`, as the store's thread knows it
         self._damage: str | None = None  # met by a call; the store's thread alone sets it
         self._closed: Deferred[None] | None = None
@@ -150,13 +153,30 @@ class Store:
     # ------------------------------------------------------------------------------------- in the reactor thread
 
     def _fire(self, batch: Sequence[_Call], outcomes: Sequence[Any], trouble: str | None) -> None:
-        self._waiting -= len(batch)
+        """Tell what became of some calls, in order and in slices: a hundred agents that come at once are one batch."""
         self.trouble = trouble
-        for call, outcome in zip(batch, outcomes, strict=True):
-            call.done.callback(outcome)  # a Failure goes the way of errors
+        is_firing = bool(self._fired)
+        self._fired.extend(zip(batch, outcomes, strict=True))
+        if not is_firing:
+            self._fire_some()
+
+    def _fire_some(self) -> None:
+        until = time.monotonic() + SLICE_SECONDS
+        while self._fired:
+            self._fire_next()
+            if self._fired and time.monotonic() >= until:
+                self._call_from_thread(self._fire_some)
+                return
+
+    def _fire_next(self) -> None:
+        call, outcome = self._fired.popleft()
+        self._waiting -= 1
+        call.done.callback(outcome)  # a Failure goes the way of errors
 
     def _fire_closed(self) -> None:
         assert self._closed is not None
+        while self._fired:
+            self._fire_next()
         self._closed.callback(None)
 
     # ------------------------------------------------------------------------------------- in the store's thread

@@ -8,15 +8,16 @@ import stat
 import subprocess
 import sys
 import threading
+from collections import deque
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from twisted.internet.defer import gatherResults
+from twisted.internet.defer import Deferred, gatherResults
 
 from helen.files.state_dir import StateError, StateLocked
-from helen.storage import agent_rows
+from helen.storage import agent_rows, database
 from helen.storage.database import Loaded, Store, StoreClosed, StoreFailed, StoreOverloaded
 
 
@@ -69,6 +70,28 @@ def test_what_waits_together_is_one_transaction(store: Store, inbox: Any) -> Non
     gate.set()
     inbox.wait(gatherResults([held, *calls]))
     assert statements.count("COMMIT") <= 3  # that of the trace itself, the slow call's, and one for all the rest
+
+
+def test_answers_of_a_batch_come_in_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What follows from each may take long: the next ones wait for another turn, in order, and the end for all."""
+    monkeypatch.setattr(database, "SLICE_SECONDS", 0.0)
+    asked: deque[Any] = deque()
+    store, heard = Store(tmp_path, lambda function, *given: asked.append(function)), list[int]()
+    store._closed, calls = Deferred(), [database._Call(lambda db: None, Deferred()) for _ in range(5)]
+    for call in calls:
+        call.done.addCallback(heard.append)
+    store._closed.addCallback(lambda _: heard.append(-1))
+    store._waiting = 5
+    store._fire(calls[:3], [0, 1, 2], None)
+    assert (heard, store._waiting, len(asked)) == ([0], 4, 1)
+    store._fire(calls[3:], [3, 4], "the disk is full")
+    assert (heard, store.trouble, len(asked)) == ([0], "the disk is full", 1)
+    asked.popleft()()
+    assert (heard, len(asked)) == ([0, 1], 1)
+    store._fire_closed()
+    assert (heard, store._waiting) == ([0, 1, 2, 3, 4, -1], 0)
+    asked.popleft()()
+    assert (len(heard), len(asked)) == (6, 0)
 
 
 def test_a_batch_has_an_end(store: Store, inbox: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -426,7 +426,7 @@ def test_a_part_of_a_sentence_is_found(tmp_path: Path, words: str) -> None:
 
 
 def test_a_long_sentence_is_found(tmp_path: Path) -> None:
-    """A long sentence is found in text, a list, a table and a glossary, but not in code or a heading; a literal is one
+    """A long sentence is found in text, a list, a table and a glossary, but not in code or a heading. A literal is one
     word.
     """
     many = " ".join(["word"] * 36)

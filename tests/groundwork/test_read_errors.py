@@ -1,6 +1,4 @@
-"""Tests why a file could not be read: it is told by the number of the error, or by the words of Arrow,
-Rust and Java.
-"""
+"""Tests why a file could not be read, told by the number of the error, or by words of Arrow, Rust and Java."""
 
 from __future__ import annotations
 

@@ -160,7 +160,7 @@ def written(stage: Stage, name: str = "disk.lua") -> str:
 
 
 def test_a_file_of_mine_runs_once(site: Stage) -> None:
-    """A file of the caller's own runs with an order that is good for as long as the answer may take, and under no
+    """A file of the caller's own runs with an order that is good while an answer may come, and under no
     check's name.
     """
     done = helen(site.h1, "run", "--source", written(site), "--on", "web-1", "--args", '{"path": "/"}')

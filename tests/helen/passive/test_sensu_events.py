@@ -46,8 +46,8 @@ def test_times_figures_and_the_deadline() -> None:
 
 
 def test_whose_it_is() -> None:
-    """The host is the entity, in its metadata or as of old, or a proxy, or the address; without any of them the event
-    is refused.
+    """The host is the entity, in its metadata or as of old, a proxy, or the address; without them the
+    event is refused.
     """
     assert read_event(event({"name": "old"}), None, None).host == "old"
     assert read_event({"check": {"name": "x", "proxy_entity_name": "www"}}, "other", None).host == "www"

@@ -1,5 +1,5 @@
-"""Tests that a question that is too large says so, and that odd ones are read or refused: nothing a question says may
-grow without a bound.
+"""Tests that a question that is too large is refused, odd ones are read or refused, and nothing grows
+without a bound.
 """
 
 from __future__ import annotations

@@ -134,8 +134,8 @@ def test_a_list_has_the_series_of_its_span_alone(scene: Scene) -> None:
 
 
 def test_replaced_rows_are_in_no_list(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A newer version of a bucket that lacks the metric takes it out of lists, in a lake of an older format; h1 has
-    lists of days.
+    """A newer version of a bucket that lacks the metric takes it out of lists, in an older format; h1 has lists of
+    days.
     """
     for day in range(DAYS):
         sums(scene.lake, day, version=1, level="h1")

@@ -91,9 +91,7 @@ def test_those_who_are_away_count_but_are_not_chosen() -> None:
 
 
 def test_one_of_each_kind_comes_first() -> None:
-    """A ring has one agent of each kind if it has room, so that a version that fails on a kind fails in
-    the first ring.
-    """
+    """A ring with room has one agent of each kind, so that a version that fails on a kind fails in the first ring."""
     kinds = ["web"] * 14 + ["db"] * 5 + ["mail"]
     agents = fleet(100, role=lambda n: kinds[n % 20], id=str)
     for version in range(20):

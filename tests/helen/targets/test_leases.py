@@ -1,6 +1,4 @@
-"""Tests who looks at a target: one at a time, the same one wherever it is asked, and the next one soon when it
-is gone.
-"""
+"""Tests who looks at a target: one at a time, the same wherever it is asked, and the next one soon when it is gone."""
 
 from __future__ import annotations
 

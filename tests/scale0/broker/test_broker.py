@@ -20,9 +20,7 @@ def stage():
 
 
 def test_a_plain_request_frame_by_frame(stage):
-    """A request of RFC 18 for a worker of RFC 7 has a token of 16 bytes as its address frame, and is answered in RFC
-    18.
-    """
+    """An RFC 18 client's request reaches an RFC 7 worker under a token of 16 bytes, and is answered in RFC 18."""
     worker = stage.plain_worker(b"w", "tea", D1)
     stage.hear(("frontend", b"c"), b"MDPC02", b"\1", b"tea", b"one", b"")
     token = (1).to_bytes(16, "big")

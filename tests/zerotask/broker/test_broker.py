@@ -755,7 +755,7 @@ def test_methods_that_wait_are_found_without_reading_all(bench):
 
 
 def test_a_silent_node_is_lost_after_three_beats_of_the_page(bench):
-    """A beat is 2.5 s: at 7.4 s of silence its name is its own, at 7.8 s it is free and its task waits again."""
+    """A beat is 2.5 s: a name is still its node's after 7.4 s of silence; after 7.8 s its task waits again."""
     client(bench), node(bench), submit(bench)
     assert bench.ask("n", "node_task_request", "t")["id"] == "t"
     bench.pass_time(7.4)

@@ -124,8 +124,9 @@ def test_schedules_are_an_operators(bench):
 
 @pytest.mark.parametrize("seed", range(30))
 def test_whatever_happens_each_time_is_run_once_or_missed_once(ledger, seed):
-    """Looks at any time, standstills, transactions that are rolled back (a kill), a clock that is set back, both
-    changes to and from summer time: no run is done twice, and none is forgotten."""
+    """Each time is run or missed exactly once. Looks come at any time, with standstills, kills, a clock that is set
+    back, and both changes of summer time.
+    """
     dice = random.Random(seed)
     begin = datetime(2026, dice.choice([3, 10]), 24 + dice.randrange(3), dice.randrange(24), tzinfo=UTC).timestamp()
     plan = schedule(

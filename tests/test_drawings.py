@@ -59,7 +59,7 @@ def test_what_the_code_does_not_have(drawing: Any, tmp_path: Path) -> None:
 
 
 def test_text_that_runs_over_its_box(drawing: Any) -> None:
-    """Such text is refused when the drawing is made: bytes alone would not show it."""
+    """Text that runs over its box is refused when the drawing is made: bytes alone would not show it."""
     canvas, _ = drawing
     sheet = canvas.Canvas("one")
     sheet.box(0, 0, 100, "short", ["as it is"])

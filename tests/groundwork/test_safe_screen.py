@@ -70,7 +70,7 @@ def test_what_asks_or_sets_is_left_out(text: str) -> None:
 
 
 def test_a_string_without_an_end_hides_what_follows() -> None:
-    """Such a string hides the rest, as on the terminal that was recorded; nothing is kept, and its end may be in two
+    """A string without an end hides the rest, as on the recorded terminal; nothing is kept, and its end may be in two
     pieces.
     """
     screen = SafeScreen()

@@ -57,7 +57,7 @@ def test_those_of_which_one_is_made_for_each_result(value: Any) -> None:
 
 
 def test_one_that_holds_a_table_has_no_hash() -> None:
-    """Such a value has no hash, since a result's metrics may have labels."""
+    """A value with a table has no hash, since a result's metrics may have labels."""
     assert Latest("disk", 0, "fine", 1.0) == Latest("disk", 0, "fine", 1.0)
     with pytest.raises(TypeError):
         hash(Latest("disk", 0, "fine", 1.0, metrics=({},)))

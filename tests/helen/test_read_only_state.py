@@ -86,8 +86,8 @@ def mounts() -> Iterator[Mounts]:
 def test_a_start_on_a_read_only_state_directory(
     request: pytest.FixtureRequest, mounts: Mounts, tmp_path: Path, part: str
 ) -> None:
-    """Such a start has one sentence with folder, cause and next step, exit status 1, and works once it
-    is mended (F33).
+    """A start on a read-only folder ends with one sentence of folder, cause and next step, and works once it is mended
+    (F33).
     """
     if not as_root(request):
         return

@@ -59,7 +59,7 @@ def test_the_pages_tell_to_choose_no_routing_id(page):
 
 
 def test_a_peer_that_calls_again_under_its_own_routing_id_is_not_heard(brokers, pump):
-    """Such a peer is not heard, as the page says; without a routing id of its own it is heard at once (F81)."""
+    """A peer with its own routing id is not heard again, as the page says; without one it is heard at once (F81)."""
     end = brokers.start().sockets.endpoints["frontend"]
     context, sockets, answered = zmq.Context(), [], []
     try:

@@ -92,7 +92,7 @@ def test_requests_of_a_broker_that_has_given_the_worker_up_are_not_begun(pump, s
 
 @pytest.mark.parametrize("intervals", [1.5, 3.5, 8.0])
 def test_requests_of_a_broker_that_stood_still_as_well_are_begun(pump, stage, intervals):
-    """Such requests are begun in their order, once the broker says that it still counts on this worker (F87, F5)."""
+    """Requests are begun in their order once a broker that stood still says that it counts on this worker (F87, F5)."""
     broker, _, begun = stage
     [line] = broker.lines
     broker.give(line, 1, 2)

@@ -101,7 +101,7 @@ def test_params_may_have_names(stage: Stage) -> None:
 
 @pytest.mark.parametrize("code", [errors.OVERLOADED, errors.STORING_FAILED, errors.DISABLED, errors.CLIENT_TAKEN])
 def test_a_call_that_may_succeed_later_is_repeated_with_pauses(stage: Stage, code: int) -> None:
-    """Such a call is repeated with pauses from 0.1 s to 2 s until patience is over; then its refusal is told."""
+    """A call that may succeed later is repeated with pauses from 0.1 s to 2 s; without patience its refusal is told."""
     stage.join()
     stage.does(stage.client.call("other", {"x": 1}, patience=8.0))
     pauses = []

@@ -245,7 +245,7 @@ def _packed_text(file: Path) -> None:
     ],
 )  # fmt: skip
 def test_a_file_that_is_no_whole_backup(tmp_path: Path, spoil: Any, why: str) -> None:
-    """Such a file is refused with the reason, and nothing is left of the try."""
+    """A file that is no whole backup is refused with the reason, and nothing is left of the try."""
     folder = tmp_path / "folder"
     folder.mkdir()
     back_up(a_state(folder / "state"), folder / "b", about())

@@ -331,7 +331,7 @@ def test_the_api_says_whose_tunnel_it_is() -> None:
 @pytest.mark.parametrize("offset", [b"", b"-1", b"x", b"\xb2", b"9" * 18, b"9" * 19, b"9" * 5_000, b"0" * 5_000])
 @pytest.mark.parametrize("word", [b"tunnel-read", b"tunnel-write"])
 def test_offsets_that_no_byte_has(word: bytes, offset: bytes) -> None:
-    """Such an offset means that the other Helen has lost its way: its tunnel ends, and its requests are answered."""
+    """An offset that no byte has ends the tunnel, as the other Helen has lost its way; its requests are answered."""
     stage, answers = Stage(), list[Any]()
     stage.open()
     number = next(iter(stage.served._ends))

@@ -32,7 +32,7 @@ def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Play]:
 
 
 def test_without_a_deadline_nobody_is_waited_for(play: Play) -> None:
-    """Such a question is over as soon as the agents that are here have answered, or their time is over."""
+    """A question without a deadline is over as soon as present agents have answered, or their time is over."""
     play.site.has("a", "b")
     play.site.agents["c"] = Agent("c")
     play.ask()

@@ -138,7 +138,9 @@ def test_one_of_those_who_hold_it_signs_it_and_the_others_follow() -> None:
 
 
 def test_a_set_that_nobody_can_verify_is_replaced_after_a_while() -> None:
-    """Such a set is replaced after a while, later if other keys come meanwhile, and never by no checks at all."""
+    """A set that nobody can verify is replaced after a while, later if other keys come, and never by no
+    checks at all.
+    """
     theirs = said(envelope(OLD, 9, a=b"a"), "h2")
     helen, empty = Helen(Library(envelope(NEW, 1, b=b"b"))), Helen(Library(envelope(NEW, 1)))
     for each in (helen, empty):

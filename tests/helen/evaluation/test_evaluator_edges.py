@@ -102,7 +102,7 @@ EVENT = CheckEvent("a", "c", Decision(1, WALL, "hold", "problem", 2, "so"))
 def test_a_record_that_takes_longer_than_a_turn_is_gone_on_with(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: CheckEvent | None, steps: list[tuple[int, int]]
 ) -> None:
-    """Such a record is gone on with at a pause or behind any event; nobody hears that it was evaluated
+    """A long record is gone on with at a pause or behind any event; nobody hears that it was evaluated
     before its end.
     """
     meter = Meter(0.005)

@@ -276,7 +276,7 @@ def test_bounds_of_a_segment(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["none", "damaged", "no statistics", "no rows", "other columns"])
 def test_bounds_that_nobody_knows(tmp_path: Path, kind: str) -> None:
-    """Such a file is opened by every search, and is older than all others."""
+    """A file with unknown bounds is opened by every search, and is older than all others."""
     path = segment(tmp_path, 1, () if kind == "no rows" else (1, 2), statistics=kind != "no statistics")
     if kind == "none":
         path.unlink()

@@ -12,7 +12,7 @@ from helen.files.state_dir import KeyExposed
 
 @pytest.mark.parametrize("mode", [0o600, 0o400, 0o700])
 def test_what_only_the_owner_reads(tmp_path: Path, mode: int) -> None:
-    """Such a file is read."""
+    """A file that only its owner can read is read."""
     (tmp_path / "key").write_bytes(b"secret")
     (tmp_path / "key").chmod(mode)
     assert state_dir.read_private(tmp_path / "key") == b"secret"

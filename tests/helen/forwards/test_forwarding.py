@@ -290,7 +290,7 @@ def test_times_that_cannot_be_true(stage: Stage, receiver: Receiver, kind: str) 
 def test_a_record_that_cannot_be_written(
     stage: Stage, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # fmt: skip
-    """Such a record is counted and left; those beside it are sent."""
+    """A record that cannot be written is counted and left; those beside it are sent."""
     stage.start(influx(receiver))
     (signal,) = stage.forward("lake").forward.signals
 

@@ -89,7 +89,7 @@ def test_an_operator_changes_labels(stage: Any, now: float) -> None:
      ({f"k{n}": "v" for n in range(MAX_GIVEN + 1)}, "64 of one agent are the most")],
 )  # fmt: skip
 def test_labels_that_cannot_be_given(stage: Any, labels: dict[str, str], words: str) -> None:
-    """Such labels are given neither by a token nor by command; the limit itself is good."""
+    """Labels beyond a limit are given neither by a token nor by command; the limit itself is good."""
     with pytest.raises(BadRequest, match=words):
         stage.token(labels=labels)
     with pytest.raises(BadRequest, match=words):

@@ -119,7 +119,7 @@ REFUSED = {
 @pytest.mark.parametrize("version", [SSL.TLS1_2_VERSION, SSL.TLS1_3_VERSION])
 @pytest.mark.parametrize("title", REFUSED)
 def test_a_certificate_of_ours_that_is_not_good(material: Material, now: float, title: str, version: int) -> None:
-    """Such a certificate gets an alert, no word of the protocol, and a count of its own."""
+    """A bad certificate of our CA gets an alert, no word of the protocol, and a count of its own."""
     since, until, usage, reason = REFUSED[title]
     shown = leaf(material, now + since, now + until, usage)
     tls = ServerTLS(material)

@@ -31,7 +31,7 @@ BAD_NAMES += ["a\n", "a\0", "\u00e4", "\u0430", "a\u202e", "*", "\u0663"]
 
 @pytest.mark.parametrize("name", GOOD_NAMES)
 def test_names_that_agents_may_have(name: str) -> None:
-    """Such a name goes into a certificate and comes out the same."""
+    """A name that an agent may have goes into a certificate and comes out the same."""
     made = certificates.agent_certificate(CA, KEY, KEY.public_key(), name, T0)
     assert certificates.name_in(made) == name
 
@@ -39,7 +39,7 @@ def test_names_that_agents_may_have(name: str) -> None:
 @pytest.mark.adversary(15)
 @pytest.mark.parametrize("name", BAD_NAMES)
 def test_names_that_they_may_not(name: str) -> None:
-    """Such a name is refused with a sentence in which nothing of it can harm a terminal."""
+    """A name that no agent may have is refused with a sentence in which nothing of it can harm a terminal."""
     with pytest.raises(BadRequest) as refusal:
         certificates.checked_name(name)
     assert str(refusal.value).isprintable()
@@ -130,7 +130,7 @@ def test_what_the_servers_certificate_says() -> None:
 
 @pytest.mark.parametrize("host", ["", "a b", "bücher.example", "-a.example", "a..b", "*.example", "x" * 64, "a\n"])
 def test_host_names_that_are_none(host: str) -> None:
-    """Such a name is refused before it becomes a certificate that no agent would accept."""
+    """A host name that is none is refused before it becomes a certificate that no agent would accept."""
     with pytest.raises(BadRequest, match="neither a host name"):
         certificates.server_names([host])
 
@@ -201,7 +201,7 @@ def test_keys_that_are_certified(kind: str, request_of: Callable[..., str]) -> N
 
 @pytest.mark.parametrize("kind", BAD_KEYS)
 def test_keys_that_are_not(kind: str, request_of: Callable[..., str]) -> None:
-    """Such a key is refused: it is too weak, or of a kind that TLS peers do not all speak."""
+    """A key is refused that is too weak, or of a kind that TLS peers do not all speak."""
     with pytest.raises(BadRequest, match="the key must be P-256"):
         certificates.key_of_request(request_of(BAD_KEYS[kind]()))
 

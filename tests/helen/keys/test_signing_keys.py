@@ -84,7 +84,7 @@ PRIVATE = {
 
 @pytest.mark.parametrize("title", PRIVATE)
 def test_private_keys_that_cannot_be_used(tmp_path: Path, title: str) -> None:
-    """Such a key is refused with a sentence that names the file."""
+    """A private key that cannot be used is refused with a sentence that names the file."""
     content, sentence = PRIVATE[title]
     write_durably(tmp_path / "signing.key", content)
     with pytest.raises(SigningKeyUnusable, match=rf"signing\.key is .*{sentence}"):

@@ -77,7 +77,7 @@ def test_nothing_is_repeated_early_or_late_for_a_clock_that_was_set_between_two_
 
 
 def test_a_recovery_before_anybody_was_told_is_dropped() -> None:
-    """Such a recovery is dropped with its problem; the others go on."""
+    """A recovery before anybody was told is dropped with its problem; the others go on."""
     scene = Scene()
     scene.take(alert("a/c"), "hook")
     scene.take(alert("b/c"), "hook")
@@ -112,7 +112,9 @@ def test_groups_by_labels() -> None:
 
 
 def test_receivers_that_know_alerts_by_labels_hear_that_the_old_ones_are_over() -> None:
-    """Such a receiver is told in the same message that the old alerts are over; others need not know."""
+    """A receiver that knows alerts by labels is told in the same message that the old ones are over; others need not
+    know.
+    """
     scene = Scene(labelled=("am",))
     scene.take(alert("a/c"), "am", "hook")
     scene.until(20)

@@ -359,7 +359,7 @@ def test_a_channel_that_is_gone_leaves_no_row() -> None:
 
 
 def test_an_end_that_nobody_waits_for_leaves_nothing_behind() -> None:
-    """Such an end leaves neither a group nor an entry, and the row goes too."""
+    """An end that nobody waits for leaves neither a group nor an entry, and the row goes too."""
     groups, key = Groups(), group_key("hook", "r", ())
     put(groups)
     groups.changed()

@@ -167,7 +167,7 @@ def test_a_url_that_is_none() -> None:
 
 
 def test_an_authority_that_cannot_be_read(tmp_path: Path) -> None:
-    """Such an authority is told by its path and the reason."""
+    """An authority that cannot be read is told by its path and the reason."""
     (tmp_path / "ca").write_text("nonsense")
     with pytest.raises(SendFailed, match=r"^the authority .*/ca can't be read: "):
         _policy(str(tmp_path / "ca"))

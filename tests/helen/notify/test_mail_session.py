@@ -200,7 +200,7 @@ def test_words_of_a_server() -> None:
 
 
 def test_an_authority_that_cannot_be_read() -> None:
-    """Such an authority is told by its path and the reason."""
+    """An authority that cannot be read is told by its path and the reason."""
     with pytest.raises(SendFailed, match=r"^the authority /nowhere can't be read: "):
         _context("/nowhere")
     assert _context(None).verify_mode is ssl.CERT_REQUIRED

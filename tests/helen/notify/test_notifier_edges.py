@@ -110,7 +110,7 @@ def test_what_comes_during_a_commit_goes_into_the_next_one(life: Life) -> None:
 
 
 def test_a_channel_that_was_told_and_is_gone_leaves_the_store(life: Life) -> None:
-    """Such a channel leaves without a word, since nothing of it was still to be told."""
+    """A channel that was told and is gone leaves without a word, since nothing of it was still to be told."""
     life.decide()
     life.sit(11)
     assert len(stored_due(life)) == 1

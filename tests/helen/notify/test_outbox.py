@@ -267,8 +267,8 @@ LATER = FILE.replace('match = "site=am"', 'match = "site=x"')
 
 @pytest.mark.parametrize("restarts", [False, True])
 def test_an_alertmanager_that_is_added_later_hears_of_the_past(life: Life, restarts: bool, tmp_path: Path) -> None:
-    """Such an Alertmanager is told of open problems once, and of their end; other channels are told nothing again.
-    (J15)
+    """An Alertmanager that is added later is told open problems once, and their end; other channels nothing again
+    (J15).
     """
     life.labels["site"] = "none"
     for name in ("a/c", "b/c"):

@@ -126,7 +126,7 @@ def test_three_faces_of_one_table(stage: Stage, amtool: Amtool) -> None:
     [(["severity=critical"], "leave the matcher for `severity` out"), ([r"check=~\bdisk"], "can't stand at 1")],
 )
 def test_a_silence_that_cannot_be(amtool: Amtool, matchers: list[str], said: str) -> None:
-    """Such a silence is refused in words that amtool prints."""
+    """A silence that cannot be is refused in words that amtool prints."""
     assert said in amtool("silence", "add", *matchers, "-c", "x", fails=1)
 
 

@@ -85,7 +85,7 @@ def test_the_worst_counts_and_is_named_first() -> None:
 
 
 def test_one_that_is_repeated_no_more_ends_by_itself() -> None:
-    """Such an alert ends at its `endsAt`; the check is due until the last of them."""
+    """An alert that is repeated no more ends at its `endsAt`; the check is due until the last of them."""
     memory = Memory({})
     memory.take(alert(device="sda", ends="2027-01-15T08:01:00Z"))
     firing = memory.firing.take(KEY, [read_alert(alert(device="sdb", ends="2027-01-15T08:05:00Z"), read_time)], NOW)

@@ -35,7 +35,7 @@ QUESTIONS = ["used", "rate(sent[1h])", "avg_over_time(used[30m])", "helen_state"
 
 @pytest.mark.parametrize("query", QUESTIONS)
 def test_a_question_that_comes_again_reads_nothing(scene: Scene, query: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Such a question has the same answer from memory, also for another span of the same days."""
+    """A question that comes again has the same answer from memory, also for another span of the same days."""
     first = scene.ask(query)
     within = scene.ask(query, KeptPieces(), days=(1.25, 2.5))
     assert first and within and scene.kept.size > 10_000
@@ -78,7 +78,7 @@ def test_no_function_needs_what_is_not_read(scene: Scene, name: str, monkeypatch
 
 
 def test_a_selector_that_stands_twice_has_both_needs() -> None:
-    """Such a selector reads the columns for its average and for its rate."""
+    """A selector that stands twice reads the columns for its average and for its rate."""
     node = read_question("avg_over_time(x[1h]) + rate(x[1h]) + max_over_time(y[1h])")
     found = {selector.matches[0].value: needed for selector, needed in Needs.of(node).of_each.items()}
     assert found == {"x": OF_FUNCTION["rate"] | {"count", "total"}, "y": {"most"}}

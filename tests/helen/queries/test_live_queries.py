@@ -266,7 +266,7 @@ def test_a_fault_with_one_agent_takes_no_others_outcome(faulty: str, is_gone: bo
 
 @pytest.mark.parametrize("late", [1, AT_ONCE, 2 * AT_ONCE + 3])
 def test_agents_that_are_asked_while_their_query_is_given_up(late: int) -> None:
-    """Such agents expire, however many there are after the steps were counted, and the end is told once."""
+    """Agents that are asked while their query is given up expire, however many there are, and the end is told once."""
     asker, links = Held(), [FakeLink(f"a{n}") for n in range(AT_ONCE)]
     query = asker.start(*((link.name, link) for link in links))
     asker.queries.sweep(10.0)

@@ -443,7 +443,9 @@ def test_another_agent_is_asked_as_like_the_first_as_can_be() -> None:
 
 
 def test_an_agent_that_is_set_aside_is_in_no_early_ring_and_not_listened_to() -> None:
-    """Such an agent is in an early ring only if there is no other; its refusal in the last ring decides nothing."""
+    """An agent that is set aside is in an early ring only without any other; its refusal in the last ring decides
+    nothing.
+    """
     agents = [Candidate(f"a-{n}", is_aside=n < 3) for n in range(5)]
     assert choose(agents, read_rings("80%")[0], frozenset(), 7, KEY) == {"a-3", "a-4"}
     alone = choose(agents[:3], read_rings("1%")[0], frozenset(), 7, KEY)

@@ -94,7 +94,9 @@ def test_hello_is_told_to_the_house(peer: Peer) -> None:
 
 @pytest.mark.parametrize("name", ["Web", "a/b", "..", "x" * 64])
 def test_a_name_that_no_agent_may_have(notebook: Notebook, clock: Clock, name: str) -> None:
-    """Such a name is refused, as names without TLS are nobody's proof and become paths and patterns elsewhere."""
+    """A bad name is refused without TLS, too, as nobody vouches for it there and it becomes a path and a pattern
+    elsewhere.
+    """
     assert slugs(Peer(notebook, clock, name).hello()) == ["not-enrolled"]
 
 

@@ -316,7 +316,7 @@ def test_a_walk_that_is_awaited() -> None:
 
 @pytest.mark.parametrize("bad", [0, 2, 4])
 def test_a_fault_ends_a_walk_that_is_awaited(bad: int) -> None:
-    """Such a walk ends once with that fault, and another walk goes on."""
+    """A walk that is awaited ends once with its fault, and another walk goes on."""
     clock, taken, others = Clock(), list[int](), list[int]()
     turns = FairTurns(clock, clock.seconds)
 

@@ -158,7 +158,9 @@ def test_what_a_part_of_a_great_result_costs(connect: Callable[..., Pair], count
 
 
 def test_many_small_records_go_into_tls_in_parts(connect: Callable[..., Pair], counted: dict[str, int]) -> None:
-    """Such records go in parts, since each might be a change of keys, and TLS tells that only when it has read it."""
+    """Many small records go in parts, since each might be a change of keys, which TLS tells only when it
+    has read it.
+    """
     pair = connect()
     for count in (RECORDS_AT_ONCE, 10 * RECORDS_AT_ONCE):
         stream = stream_of(pair, [b"x" * 300] * count)
@@ -206,7 +208,7 @@ def test_the_last_words_leave_before_the_end(connect: Callable[..., Pair]) -> No
 
 
 def test_what_is_written_before_the_handshake(connect: Callable[..., Pair]) -> None:
-    """Such bytes wait for the handshake, without asking the kernel for room that is there all the time."""
+    """Early bytes wait for the handshake, without asking the kernel for room that is there all the time."""
     pair = connect(shaken=False)
     pair.transport.write(b"early")
     assert (pair.place.wanted, pair.transport.unsent) == ((True, False), 5)

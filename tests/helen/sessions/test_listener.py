@@ -119,7 +119,9 @@ def test_a_few_connections_are_accepted_in_a_turn(home: Home, door: AgentListene
 def test_those_that_went_for_others_are_counted_and_not_logged(
     home: Home, door: AgentListener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Such ends are counted, as a line for each would fill the disk; one that is dropped for a reason has its line."""
+    """Strangers that went for others are counted, as a line for each would fill the disk; a dropped one
+    has its line.
+    """
     lines: list[str] = []
     monkeypatch.setattr(AgentConnection, "log", SimpleNamespace(info=lambda text, **fields: lines.append(text)))
     connections = [knock(door) for _ in range(MAX_OF_ADDRESS + 7)]

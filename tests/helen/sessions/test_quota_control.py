@@ -105,7 +105,9 @@ def test_the_other_agent_notices_nothing(clock: Clock) -> None:
 
 
 def test_one_that_comes_back_too_early(clock: Clock) -> None:
-    """Such an agent is told how long to stay away still, its visits are not journalled, and later it is admitted."""
+    """An agent that comes back too early is told how long to stay away still, is not journalled, and is
+    admitted later.
+    """
     home = Home(clock, "results=1/60")
     peer = home.agent()
     report(peer, 1, 2)

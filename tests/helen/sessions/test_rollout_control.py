@@ -454,7 +454,7 @@ def test_who_comes_in_the_middle(town: Town) -> None:
 
 
 def test_who_takes_no_set_is_not_waited_for(town: Town) -> None:
-    """Such an agent has a folder of its own or a frozen policy: it is in no ring, and no ring waits for it."""
+    """An agent with a folder of its own or a frozen policy is in no ring, and no ring waits for it."""
     town.populate("web", "web", "web")
     town.agents["a-01"].obeys, town.agents["a-01"].digest = False, "its-own"
     town.agents["a-01"].say_loaded()

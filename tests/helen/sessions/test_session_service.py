@@ -46,7 +46,9 @@ def slugs(peer: Peer) -> list[str]:
 
 
 def test_what_code_says_that_is_in_no_set(home: Home) -> None:
-    """Such a result goes to whoever asked, at once, and is kept neither in the journal nor among the latest results."""
+    """A result of one-off code goes to the one that asked, at once, and neither into the journal nor to the latest
+    results.
+    """
     peer = home.agent()
     peer.hear()
     home.ask("web-1", check=one_off.NAME)
@@ -247,7 +249,7 @@ def test_acks_only_after_the_disk(home: Home) -> None:
 
 
 def test_an_ack_for_one_that_has_gone(home: Home) -> None:
-    """Such an agent gets no ack, since it will report again."""
+    """An agent that has gone gets no ack, since it will report again."""
     peer = home.agent()
     peer.say(m.Report("s", 1, "cpu", b"{}"))
     peer.hang_up()
@@ -538,7 +540,9 @@ def test_a_store_that_is_closed_is_no_news(home: Home, monkeypatch: pytest.Monke
 
 
 def test_results_of_checks_that_report_from_outside(home: Home) -> None:
-    """Such results are acknowledged, so that the spool goes on, and counted, but change no state (F39)."""
+    """Results of checks from outside are acknowledged, so that the spool goes on, and counted, but change no state
+    (F39).
+    """
     home.house.results.is_outside = lambda agent, check_id: check_id == "backup"
     home.house.results.declared = {"web-1"}
     peer = home.agent()

@@ -210,7 +210,7 @@ def test_an_agent_that_speaks_does_not_wait_for_all_that_wait(home: Home) -> Non
 
 
 def test_an_agent_that_seldom_speaks_comes_before_those_that_wait(home: Home) -> None:
-    """Such an agent comes before three that wait, where two fill a turn; the one that has waited longest follows."""
+    """A seldom agent comes before three that wait, where two fill a turn; the one that has waited longest follows."""
     home.turns.rotation.press()  # turns are short then
     *many, seldom = home.join(6)
     order = home.slowly(0.6 * STEP_SECONDS)

@@ -67,7 +67,7 @@ def test_asked_at_its_phase(asked: Asked) -> None:
 
 
 def test_an_unanswered_run_is_skipped(asked: Asked) -> None:
-    """Such a run is skipped and counted; after the answer it is asked again."""
+    """An unanswered run is skipped and counted; after the answer it is asked again."""
     link = FakeLink()
     asked.v1_scheduler.take(link, [entry()], NOW)
     asked.run_until(25.0)

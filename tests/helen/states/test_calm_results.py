@@ -137,7 +137,7 @@ BEGIN = [
 @settings(max_examples=300, deadline=None)
 @given(st.lists(steps, max_size=40))
 def test_any_history(given: list[tuple[float, tuple[Any, ...]]]) -> None:
-    """Both timelines agree at each edge of a result: clocks, spools, sequences, deadlines, checks that are none."""
+    """Two timelines agree at each edge of a result: clocks, spools, sequences, deadlines, checks that are none."""
     both = Both()
     for record in told([*BEGIN, *given]):
         both.take(record)

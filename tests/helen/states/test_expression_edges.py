@@ -68,7 +68,7 @@ def test_flags() -> None:
     ("[b-a]", "bad character range b-a"), ("(" * 51 + ")" * 51, "groups in groups, more than 50"),
 ])  # fmt: skip
 def test_what_is_refused(source: str, why: str) -> None:
-    """Such an expression is refused with the place, from 1 on, or the reason, and is quoted."""
+    """A wrong expression is refused with the place, from 1 on, or the reason, and is quoted."""
     with pytest.raises(BadExpression) as caught:
         read_expression(source)
     assert str(caught.value).startswith(f"{source[:200]!r} can't be used: {why}")

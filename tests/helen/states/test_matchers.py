@@ -73,7 +73,7 @@ def test_what_would_take_years(pattern: str) -> None:
      ("(" * 60 + ")" * 60, "groups in groups"), ("[[:alpha:]]", "can't stand")],
 )  # fmt: skip
 def test_what_is_refused(pattern: str, why: str) -> None:
-    """Such an expression is refused with the place, or the reason."""
+    """A wrong expression is refused with the place, or the reason."""
     with pytest.raises(BadExpression, match=why):
         read_expression(pattern)
 

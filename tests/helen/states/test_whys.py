@@ -158,7 +158,9 @@ def test_touched_names_the_agents_of_what_changed() -> None:
 
 
 def test_a_late_result_says_that_its_agent_lives_only_if_its_clock_is_to_blame() -> None:
-    """Another late result does not, or a backlog would keep a check that hangs from becoming stale."""
+    """A late result tells that its agent lives only if its clock is to blame, or a backlog would hide a check that
+    hangs.
+    """
     play = Play({"a/c": evolve(ONE, stale=100.0)})
     play.act(1_000.0, "ok ended=1000 sequence=10")
     play.act(1_040.0, "ok ended=900 sequence=9")

@@ -114,7 +114,7 @@ def test_an_agent_that_refuses(reason: str, words: str) -> None:
 
 
 def test_an_agent_that_does_not_answer_and_one_that_goes() -> None:
-    """Both are told to the caller; a late `window` opens nothing."""
+    """A caller is told that an agent does not answer or has gone; a late `window` opens nothing."""
     stage, agent = Stage(), Stage().agent()
     found = stage.open(agent)
     stage.clock.advance(ANSWER_SECONDS)
@@ -192,9 +192,7 @@ def test_a_token_has_a_share_of_the_tunnels() -> None:
 
 
 def test_an_agent_that_keeps_its_tunnels() -> None:
-    """Such an agent takes no byte of a caller and answers no `close`, and holds none of the places that all agents
-    share.
-    """
+    """An agent that takes no byte of a caller and answers no `close` holds none of the places that all agents share."""
     stage = Stage()
     agents = [stage.agent(f"web-{number}") for number in range(MOST // MOST_OF_AGENT)]
     streams: list[TunnelStream] = []

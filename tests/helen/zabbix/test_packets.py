@@ -36,7 +36,7 @@ def test_the_length_of_what_follows() -> None:
     (header(length=2**32 - 1), "4294967295 bytes"),
 ])  # fmt: skip
 def test_a_header_that_is_refused(given: bytes, said: str) -> None:
-    """Such a header is refused before a byte behind it is read: nothing is ever unpacked."""
+    """A bad header is refused before a byte behind it is read: nothing is ever unpacked."""
     with pytest.raises(BadPacket, match=said):
         length_of(given)
 
@@ -49,7 +49,7 @@ def test_a_header_that_is_refused(given: bytes, said: str) -> None:
     (b'{"request": "sender data", "data": {}}', "is a list of at most"), (body(*range(1_001)), "at most 1000 values"),
 ])  # fmt: skip
 def test_json_that_is_refused(given: bytes, said: str) -> None:
-    """Such JSON is refused as a whole."""
+    """Bad JSON is refused as a whole."""
     with pytest.raises(BadPacket, match=said):
         values_of(given)
 

@@ -129,7 +129,7 @@ def test_many_values_and_those_that_fail(scene: Scene) -> None:
 
 
 def test_a_value_of_a_time_comes_twice(scene: Scene) -> None:
-    """Such a value is processed both times and is one result; one of long ago moves no state."""
+    """A value that comes twice is processed both times and is one result; one of long ago moves no state."""
     scene.send("-s", "nas", "-k", "raid.state[old]", "-o", "clean")
     scene.becomes("raid-old", "ok")
     for _ in range(2):

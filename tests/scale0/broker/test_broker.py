@@ -118,7 +118,9 @@ def test_each_cap_of_the_queue_is_429(monkeypatch, stage, limit, value):
 
 
 def test_a_client_that_keeps_its_old_configuration_is_refused_in_the_end(stage):
-    """Such a client is told FORCENEGOTIATE after three intervals, at most REFUSALS times, and is then disconnected."""
+    """A client that keeps its old configuration gets FORCENEGOTIATE after three intervals, at most REFUSALS times, and
+    then an end.
+    """
     worker = stage.worker(b"w", "tea")
     stage.run(stage.broker.configured(broker_config(), 8, stage.now, stage.wall))
     heard: list[str] = []

@@ -113,7 +113,7 @@ def test_a_whole_configuration_comes_into_force_once_the_shared_part_fits(config
 
 
 def test_a_configuration_that_does_not_fit_is_told_once_and_tried_again(pump, member):
-    """Such a configuration is told once, as it comes again with each subscription and would drown all other alarms."""
+    """A misfit is told once, as it comes again with each subscription and would drown all other alarms."""
     exchange, alarms = member._exchange, member.broker.context.alarms
     tree = {"identity": "member", "frontend_port": 0, "backend_port": 0, "config_key": [PUBLIC]}
     new = Publication("scale0", "member", 10**15, "JSON", msgspec.json.encode(tree)).signed(KEY)

@@ -17,7 +17,7 @@ from helen.pipeline.lake.schema import TIME, Table
 from helen.pipeline.lake.stores import filesystem, is_stored
 
 MOST = 2**31 - 1  # the highest number of a series
-_NEVER = 2**62
+NEVER = 2**62
 
 
 @frozen
@@ -28,8 +28,8 @@ class Held:
     rows: int
     lowest: int
     highest: int
-    begin: int = -_NEVER
-    end: int = _NEVER
+    begin: int = -NEVER
+    end: int = NEVER
 
     def may_hold(self, lowest: int, highest: int) -> bool:
         """Return True if rows of any of these series may be in it."""
@@ -43,7 +43,7 @@ def held(lake: Lake, table: str, files: Iterable[File]) -> list[Held]:
         series = file.lowest.get("series"), file.highest.get("series")
         times = file.lowest.get("bucket"), file.highest.get("bucket")
         ranges = series if None not in series else (0, MOST)  # what the log knows no range of may hold anything
-        spans = tuple(micros_of(time) for time in times) if None not in times else (-_NEVER, _NEVER)
+        spans = tuple(micros_of(time) for time in times) if None not in times else (-NEVER, NEVER)
         found.append(Held(str(base / file.path), file.rows, *ranges, *spans))  # type: ignore[misc]
     return found
 
@@ -78,13 +78,15 @@ def batches(table: Table, paths: Sequence[str], columns: Sequence[str], wanted: 
 
 
 def dataset(table: Table, paths: Sequence[str], words: Sequence[str] = ()) -> Any:
-    """Return these files of a table as one Arrow dataset.
+    """Return these files of a table as one Arrow dataset. All are Parquet, or all are Arrow's own (`.arrow`).
 
     Columns of `words` come as dictionaries, which takes half the work of reading texts.
     """
     codes = pa.dictionary(pa.int32(), pa.string())
     columns = [column.with_type(codes) if column.name in words else column for column in table.columns]
-    reading = ds.ParquetFileFormat(read_options=ds.ParquetReadOptions(dictionary_columns=list(words)))
+    reading: Any = ds.ParquetFileFormat(read_options=ds.ParquetReadOptions(dictionary_columns=list(words)))
+    if paths and paths[0].endswith(".arrow"):
+        reading = ds.IpcFileFormat()
     names, place = list(paths), None
     if paths and is_stored(paths[0]):
         names, place = [filesystem(path)[1] for path in paths], filesystem(paths[0])[0]

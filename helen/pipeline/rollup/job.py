@@ -25,7 +25,7 @@ from pyspark.sql import SparkSession
 from helen.pipeline.engine import run_parts
 from helen.pipeline.lake.day_files import write_days
 from helen.pipeline.lake.lake import Lake
-from helen.pipeline.lake.lake_files import MOST, Held, between, held, instant, read
+from helen.pipeline.lake.lake_files import MOST, NEVER, Held, between, held, instant, read
 from helen.pipeline.lake.levels import Level
 from helen.pipeline.lake.log_entries import File
 from helen.pipeline.lake.schema import WRITTEN, Table
@@ -33,6 +33,7 @@ from helen.pipeline.rollup.adding import NOWHERE, Adding, only_added
 from helen.pipeline.rollup.arrow import merge, newest
 from helen.pipeline.rollup.live_rows import Buckets, count_gone, write_rest
 from helen.pipeline.rollup.segment_rows import micros
+from helen.pipeline.rollup.splitting import split
 
 ROWS_PER_PART = 1_000_000  # of the finer table: 500 MB in a worker while they are sorted
 LITTLE_ROWS = 400_000  # that are put together in the driver: 200 MB
@@ -212,10 +213,12 @@ def make(
         has_old_rows = not lake.is_live(source)
     rows, of = sum(file.rows for file in sources), lake.tables[source]
     bounds = bounds_of(of, sources, -(-rows // ROWS_PER_PART))
-    staged = str(lake.staging(target))
-    task = Task(of, to, sources, bounds, staged, new, version, before, adding, has_old_rows)
+    staged, pieces = str(lake.staging(target)), lake.staging(target)
+    wanted = None if new is None else _from_first_to_last(new, level_of(to))
     rows += sum(file.rows for file in before)
-    written = run_parts(spark, task, len(bounds), rows, LITTLE_ROWS)
+    with split(spark, of, sources, new, bounds, pieces, wanted) as parts:
+        task = Task(of, to, parts.files, bounds, staged, parts.fresh, version, before, adding, has_old_rows)
+        written = run_parts(spark, task, len(bounds), rows, LITTLE_ROWS)
     paths = sorted(Path(row["path"]) for row in written if row["table"] == target)
     kept = [(Path(row["path"]) if row["path"] else None, row["folder"]) for row in written if row["table"] == KEPT]
     return Made(paths, kept, frozenset(only_added(paths, adding)))
@@ -236,6 +239,15 @@ def _near(
         near, before = _within_span(sources, begin, end), _within_span(old, begin, end)
     there = {file.path for file in near}
     return [*near, *(file for file in sources if file.path in paths - there)], before
+
+
+def _from_first_to_last(new: Sequence[Held], level: Level) -> Any:
+    """Return the condition for rows of all buckets that these new files may touch; None: any, as a range lacks."""
+    begin, end = min(file.begin for file in new), max(file.end for file in new)
+    if begin <= -NEVER or end >= NEVER:
+        return None
+    span = instant(level.start(begin)), instant(level.start(end) + level.step)
+    return (pc.field("bucket") >= span[0]) & (pc.field("bucket") < span[1])
 
 
 def _within_span(files: Sequence[Held], begin: int, end: int) -> list[Held]:

@@ -31,6 +31,7 @@ from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.local_days import MICROS
 from helen.pipeline.lake.stores import url_of
 from helen.pipeline.reports.check_history import HistoryRequest, read_history
+from helen.pipeline.rollup import job, splitting
 from helen.pipeline.rollup.following import cascade
 from helen.pipeline.upkeep import compact, sweep
 from helen.pipeline.verify import verify_days, verify_segments
@@ -179,8 +180,10 @@ def check_proved(lake: Lake, results: int) -> None:
 def test_it_has_what_a_folder_has(
     lake: Lake, history: Any, take_in: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A lake in a store has the same content as one in a folder: taken in, summed up, proved and read."""
+    """A lake in a store has the same content as one in a folder: taken in, summed up, split, proved and read."""
     monkeypatch.setattr(ingestion, "LITTLE_SEGMENTS", 0)
+    monkeypatch.setattr(job, "ROWS_PER_PART", 5)
+    monkeypatch.setattr(splitting, "SPLIT_FROM", 2)
     write(history)
     folder = Lake(tmp_path / "lake")
     for each in (lake, folder):

@@ -16,7 +16,7 @@ from helen.web.bodies import Body, declared_fields
 from helen.web.cursors import MOST
 from helen.web.problems import PROBLEM_JSON, ProblemJson
 from helen.web.route import JSON, Query, Route
-from helen.web.streams import EventJson
+from helen.web.streaming.event_filter import EventJson
 from helen.web.targets import WouldAsk
 
 Schema = dict[str, Any]

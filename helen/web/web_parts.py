@@ -20,7 +20,7 @@ from helen.web.login.wrong_tries import FREE_TOKENS, TOKEN_SECONDS, WrongTries
 from helen.web.request import ApiRequest, address_of
 from helen.web.rows.row_feed import RowFeed
 from helen.web.state_rows import StateRows
-from helen.web.streams import Streams
+from helen.web.streaming.streams import Streams
 from helen.web.tokens import WebTokens, load_token
 
 

@@ -26,7 +26,7 @@ from helen.web.request import ApiRequest
 from helen.web.route import ON, V1, Query, Routes
 from helen.web.routes.events import read_filter
 from helen.web.sight.agents_in_turns import steps_of
-from helen.web.streams import EventJson
+from helen.web.streaming.event_filter import EventJson
 from helen.web.web_parts import WebParts
 
 routes = Routes()

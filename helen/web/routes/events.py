@@ -1,6 +1,4 @@
-"""Serves the route of events: what changes, as server-sent events, which helen/web/streams.py serves. docs/api.rst has
-it.
-"""
+"""Serves the route of events: what changes, as server-sent events of helen/web/streaming. docs/api.rst describes it."""
 
 from __future__ import annotations
 
@@ -18,8 +16,9 @@ from helen.web.query import first_text, patterns_in, texts
 from helen.web.request import ApiRequest
 from helen.web.route import ON, STREAM, V1, Query, Routes
 from helen.web.routes.rows import read_wanted
-from helen.web.stream_views import ResultView, RowView
-from helen.web.streams import MOST_STREAMS, STREAMS_OF_TOKEN, EventFilter
+from helen.web.streaming.event_filter import EventFilter
+from helen.web.streaming.stream_views import ResultView, RowView
+from helen.web.streaming.streams import MOST_STREAMS, STREAMS_OF_TOKEN
 from helen.web.web_parts import WebParts
 
 routes = Routes()

@@ -26,11 +26,13 @@ from helen.journal.journal import Journal
 from helen.journal.limits import Limits
 from helen.journal.values import Batch, Change, Origin, StoredChange
 from helen.states.fleet_timeline import Timeline
-from helen.web import streams
 from helen.web.access import OWNER
 from helen.web.connections.packed import Packing
 from helen.web.rows.row_feed import RowFeed
-from helen.web.streams import ALIVE_SECONDS, SLOW_SECONDS, EventFilter, Streams
+from helen.web.streaming import stream, streams
+from helen.web.streaming.event_filter import EventFilter
+from helen.web.streaming.stream import SLOW_SECONDS
+from helen.web.streaming.streams import ALIVE_SECONDS, Streams
 
 EPOCH = "0a1b2c3d"
 
@@ -161,7 +163,7 @@ def test_cut_at_random(site: Site, seed: int, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(event_log, "MOST_LINES", 10)
     monkeypatch.setattr(event_log, "SLACK", 3)
     monkeypatch.setattr(event_log, "ENOUGH", 4)
-    monkeypatch.setattr(streams, "LINES_A_TURN", 3)
+    monkeypatch.setattr(stream, "LINES_A_TURN", 3)
     got: list[int] = []
     last = f"{EPOCH}.0"
     reader = follow(site, last)

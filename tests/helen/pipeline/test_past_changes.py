@@ -18,7 +18,7 @@ from helen.queries.past_changes import Page, PastChanges, Question
 from helen.web.lake_reads import LakeChanges
 from helen.web.problems import Problem
 from helen.web.routes.changes import written
-from helen.web.streams import EventFilter
+from helen.web.streaming.event_filter import EventFilter
 
 T = 1_790_035_200.0 - 7_200  # two hours before a day begins
 STEP = 600.0  # seconds between two changes

@@ -24,7 +24,7 @@ from web_client import Web, ask, control
 from helen.cli.base.client import Client, Event, read_events
 from helen.cli.events import begin_of, sentence
 from helen.cli.main import main
-from helen.web.streams import MOST_STREAMS, STREAMS_OF_TOKEN
+from helen.web.streaming.streams import MOST_STREAMS, STREAMS_OF_TOKEN
 
 HELEN = [sys.executable, "-c", "from helen.cli.main import main; main(prog_name='helen')"]
 

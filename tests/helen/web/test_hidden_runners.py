@@ -32,7 +32,7 @@ from helen.web.routes import recent as recent_routes
 from helen.web.routes import states as state_routes
 from helen.web.routes import targets as target_routes
 from helen.web.sight.redaction import seen_document, seen_facts, seen_result
-from helen.web.stream_views import ResultView
+from helen.web.streaming.stream_views import ResultView
 
 NOW = 1_700_000_000.0
 AGENTS = {

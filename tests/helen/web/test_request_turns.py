@@ -31,8 +31,9 @@ from helen.web.rows import row_feed
 from helen.web.rows.row import Row
 from helen.web.rows.row_feed import ROWS_A_FRAME, SLICE_KEYS, RowFeed
 from helen.web.rows.selection import Wanted
-from helen.web.stream_views import RowView
-from helen.web.streams import EventFilter, Streams
+from helen.web.streaming.event_filter import EventFilter
+from helen.web.streaming.stream_views import RowView
+from helen.web.streaming.streams import Streams
 
 AGENTS, CHECKS = 40, 50
 MOST = FIRST_ROWS + 2 * ROWS_A_STEP  # rows of one turn: those of the first sight of a page, and a step before and after

@@ -50,7 +50,7 @@ OTHERS = {
     "len(listed)": "more than a limit", "len(listed) - len(refused)": "the words of NRDP",
     "most": "a quota that is used up", "len(rows)": "more than a limit",
     "written": "`3 of the 4`", "same": "`all 4 changes, flaps and decisions`",
-    "name": "who runs", "row.agent": "which runs", "job_id": "which runs", "self._parts.version": "which runs",
+    "name": "who runs", "row.agent": "which runs", "job_id": "which runs", "self._version": "which runs",
     "path": "which changes",
 }  # fmt: skip
 

@@ -74,7 +74,7 @@ def test_two_thousand_silent_sockets(clock: Clock, encrypted: bool, seconds: flo
 
 
 class OnDisk(session_stage.FakeJournal):
-    """The real journal under the sessions of the stage: `fsync` waits for its threads, and hands on what they said."""
+    """Run the real journal under the sessions of the stage: `fsync` waits for its threads and reports their batches."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
@@ -96,7 +96,7 @@ class OnDisk(session_stage.FakeJournal):
 
 
 class Agent:
-    """The agent's end: it has numbered its results, and forgets one only for an ack that it has heard."""
+    """Play the agent's end: it numbers its results, and forgets one only for an ack that it has heard."""
 
     def __init__(self, home: session_stage.Home) -> None:
         self.home, self.acked = home, 0

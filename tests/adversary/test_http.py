@@ -1,4 +1,4 @@
-"""Every route at once: what a GET, a page of another site and a token that only reads can't do."""
+"""Test every route at once: the limits of a GET, of a page of another site and of a token that only reads."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def filled(path: str) -> str:
 
 @pytest.mark.adversary(66)
 def test_no_write_by_get(web: Web) -> None:
-    """A link or an image changes nothing: a path that only writes refuses GET and HEAD."""
+    """A path that only writes refuses GET and HEAD, so that a link or an image changes nothing."""
     paths = {filled(route.path) for route in WRITES} - {"/login"}  # which is a page as well
     only_writes = sorted(path for path in paths if not any(read.match(path) for read in READS))
     assert len(only_writes) > 20
@@ -71,7 +71,7 @@ class Session:
 
 @pytest.mark.adversary(66)
 def test_no_write_of_another_site(fleet: Running, web: Web) -> None:
-    """The cookie, even with the token of the page, opens no write from another origin or from none."""
+    """A write from another origin or from none is refused, even with the session's cookie and the token of the page."""
     session = Session(fleet, web)
     asked = [route for route in WRITES if route.scope is not None]
     assert len(asked) > 30

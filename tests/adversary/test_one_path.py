@@ -228,7 +228,7 @@ def test_results_of_strangers(helen: Running) -> None:
 
 
 def test_agents_out_of_sight(helen: Running) -> None:
-    """A token that is limited hears the same of a host that is there and of a name that nobody has."""
+    """A limited token gets the same answer for a host that exists out of its sight and for an unknown name."""
     made = ask(helen, "POST", "/api/v1/web-tokens", {"name": "few", "scopes": ["operate"], "on": ["web-*"]}).json
     paths = ["agents/{}", "states/{}/smart", "explain/{}/smart", "history?agent={}&check=smart", "passive/keys/{}",
              "/agents/{}", "/checks/{}/smart", "agents?on={}", "results?on={}", "states?agent={}",

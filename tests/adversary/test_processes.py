@@ -82,7 +82,7 @@ def test_all_agents_are_cut_and_come_back(start: Callable[..., Running]) -> None
 
 @pytest.mark.adversary(49)
 def test_no_descriptor_is_left(start: Callable[..., Running]) -> None:
-    """Helen neither ends nor spins while no file can be opened, and serves and writes as before once there is room."""
+    """Helen neither ends nor spins while it has no descriptor, and serves and writes as before once it has one."""
     helen = start()
     pid = helen.run["pid"]
     with call(helen) as honest:

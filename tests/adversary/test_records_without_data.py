@@ -96,7 +96,9 @@ def meet(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Peer]:
 def test_many_changes_of_keys_in_one_chunk(
     meet: Callable[[], Peer], monkeypatch: pytest.MonkeyPatch, asks: bool
 ) -> None:
-    """TLS is given a small part of them, and the connection ends: 64 KiB of them kept the reactor for 30 ms."""
+    """Many changes of keys in one chunk end the connection before TLS gets all of them, which would hold the
+    reactor.
+    """
     peer = meet()
     peer.say(peer.records.record(b"hello"))
     assert peer.side.received == b"hello"
@@ -109,7 +111,7 @@ def test_many_changes_of_keys_in_one_chunk(
 
 
 def test_changes_of_keys_one_by_one(meet: Callable[[], Peer]) -> None:
-    """A peer that asks for them, with a word between, and reads none of the answers is cut after some."""
+    """A peer that asks for changes of keys one by one, and reads no answer, is cut after some."""
     peer = meet()
     for _ in range(2 * ANSWERS_MOST // UPDATE):
         peer.say(peer.records.record(b"hello") + peer.records.key_update())
@@ -119,7 +121,7 @@ def test_changes_of_keys_one_by_one(meet: Callable[[], Peer]) -> None:
 
 
 def test_honest_records(meet: Callable[[], Peer]) -> None:
-    """Changes of keys now and then, long records in pieces, and letters one by one are heard as they were said."""
+    """Changes of keys now and then, long records in pieces and single letters are heard as they were sent."""
     peer = meet()
     said = b""
     for number in range(ANSWERS_MOST // UPDATE):
@@ -137,7 +139,7 @@ def test_honest_records(meet: Callable[[], Peer]) -> None:
     ("left", "heard"), [(b"", b"hello"), (b"a word", b"helloa word"), (None, b"hello")], ids=["nothing", "all", "part"]
 )
 def test_a_peer_that_goes_without_a_word(meet: Callable[[], Peer], left: bytes | None, heard: bytes) -> None:
-    """Our end hears of it, whether TLS has had all bytes, has some yet or has a part of a record: agents dial again."""
+    """The end of a peer without a word is reported, whether TLS has had all bytes, some, or a part of a record."""
     peer = meet()
     peer.say(peer.records.record(b"hello"))
     if left is None:

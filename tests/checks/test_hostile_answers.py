@@ -1,4 +1,4 @@
-"""Servers and programs that answer with anything: each check still gives a verdict, and noise is never ok."""
+"""Test servers and programs that answer with anything: each check gives a verdict, and noise is never ok."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def hexed(change: Callable[[bytes], bytes]) -> Change:
 
 @pytest.mark.parametrize("check", CHECKS)
 def test_whatever_is_answered_there_is_a_verdict(sandbox: Sandbox, check: str) -> None:
-    """No run crashes, and none takes its time limit."""
+    """Any change of the answers gives a verdict: no run crashes, and none takes its time limit."""
     cases, runs = good_cases(check), []
     for number in range(ROUNDS):  # runs go side by side: each has a chance of its own
         chance = random.Random(f"{check} {number}")
@@ -189,7 +189,7 @@ def test_whatever_is_answered_there_is_a_verdict(sandbox: Sandbox, check: str) -
 
 @pytest.mark.parametrize("check", CHECKS)
 def test_noise_is_never_ok(sandbox: Sandbox, check: str) -> None:
-    """Something else that listens there is told from the server that is looked for."""
+    """Noise of another program is unknown or critical, and never ok."""
     case = good_cases(check)[0]
     runs = [(case, lambda _text, one=one: one, hexed(lambda _data, one=one: one.encode())) for one in NOISE]
     for noise, one in zip(NOISE, verdicts(sandbox, check, runs), strict=True):
@@ -215,7 +215,7 @@ def without(name: str) -> Change:
 
 @pytest.mark.parametrize("check", NEEDED)
 def test_what_is_missing_is_never_ok(sandbox: Sandbox, check: str) -> None:
-    """A document without one of the parts that are judged tells nothing of them."""
+    """A document without a part that is judged is unknown or critical."""
     case = good_cases(check)[0]
     runs = [(case, without(name), str) for name in NEEDED[check]]
     for name, one in zip(NEEDED[check], verdicts(sandbox, check, runs), strict=True):

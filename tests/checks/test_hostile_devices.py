@@ -80,7 +80,7 @@ class Restless(Device):
 
 @pytest.mark.parametrize("which", [2, 4])
 def test_reports_without_end(sandbox: Sandbox, which: int) -> None:
-    """The check gives up."""
+    """A device that sends reports without an end is critical, after a few datagrams."""
     host = Host(sandbox, Restless({}, which=which))
     found = host.run("snmp_value", oid="1.3.6.1.2.1.1.3.0", **SECURE)
     assert found["status"] == "critical"
@@ -206,7 +206,7 @@ ROUNDS = 24  # of each version; 3,000 with other seeds were run by hand
 
 @pytest.mark.parametrize("args", [{}, {"version": "1"}, SECURE], ids=["2c", "1", "3"])
 def test_anything_that_a_device_sends_is_a_verdict(sandbox: Sandbox, args: dict[str, Any]) -> None:
-    """Bytes changed, put in and taken out: nothing crashes, and no value is made up that was not there."""
+    """Any change of a device's bytes gives a verdict, and no run crashes."""
     chance = random.Random(5)
 
     def spoil(data: bytes) -> bytes:

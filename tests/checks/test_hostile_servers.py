@@ -72,7 +72,9 @@ def mutated(stream: bytes, chance: random.Random) -> bytes:
 
 @pytest.mark.parametrize("check", ["postgresql", "mysql"])
 def test_anything_that_a_server_sends_is_a_verdict(check):
-    """No run crashes, hangs or eats its memory, whatever comes; what is said is about the server."""
+    """Any change of a server's bytes gives a verdict about the server, and no run crashes, hangs or runs out of
+    memory.
+    """
     chance, good = random.Random(4), streams(check)
     assert len(good) > 5
     args = json.dumps({"user": "watch", "password": "correct horse", "tls": "off"}).encode()

@@ -49,7 +49,7 @@ def run(source: bytes, **args: object) -> list[str]:
 
 
 def shown(value: object, inside: bool = False) -> str:
-    """The same in Python; null is no entry of a table with names."""
+    """Return the lines that the check prints, made in Python; null is no entry of a table with names."""
     if isinstance(value, str):
         return "s:" + value.encode("utf-8", "replace").hex()
     if value is None or isinstance(value, bool):
@@ -137,7 +137,7 @@ def test_digits_and_base64():
 
 
 def test_numbers_from_outside():
-    """A number that is none, or not finite, is nil: a metric must never be that."""
+    """A text that is no finite number is read as nil, because a metric must be finite."""
     source = b"""return { summary = "a test", args = { texts = { type = "list" } }, run = function(args, host)
       for _, text in ipairs(args.texts) do print((require("words").number(text))) end
       print((require("words").number(nil)))

@@ -22,7 +22,7 @@ def test_the_check_knows_each_line_of_the_queries() -> None:
 
 
 def test_a_name_is_one_line() -> None:
-    """A database may be called what it likes: its name would end a line, and with it what is told of others."""
+    """The queries replace line ends in the names of databases, because a name must stay on its line."""
     for name in ("d.name", "RTRIM(instance_name)"):
         assert f"REPLACE(REPLACE({name}, CHAR(13), ' '), CHAR(10), ' ')" in QUERIES
 

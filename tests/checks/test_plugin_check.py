@@ -1,4 +1,4 @@
-"""The check `plugin` with real programs in the real sandbox: odd output never hides a status."""
+"""Test the check `plugin` with real programs in the real sandbox: odd output never hides a status."""
 
 import json
 import stat
@@ -63,7 +63,7 @@ ODD = {
 def test_odd_performance_data(
     run: Callable[[str, int], dict[str, Any]], perfdata: str, key: str, value: float, exit_status: int, status: str
 ) -> None:
-    """The status and the summary are the plugin's, and its figure is kept (F23, J14)."""
+    """The status and the summary are the plugin's, and its figure is kept, for odd performance data (F23, J14)."""
     document = run(f"it is so and so | {perfdata} other=1", exit_status)
     assert "reason" not in document
     assert (document["status"], document["summary"]) == (status, "it is so and so")

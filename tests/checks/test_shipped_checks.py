@@ -1,4 +1,4 @@
-"""The checks that are installed: their recorded tests in the real sandbox, and what all of them must keep to."""
+"""Test the installed checks: their recorded tests in the real sandbox, and the rules that all of them keep."""
 
 import re
 from pathlib import Path
@@ -18,20 +18,20 @@ BY_DEFAULT = {"cpu", "memory", "swap", "load", "disk", "inodes", "network", "dis
 
 
 def test_all_recorded_tests_pass_in_the_real_sandbox():
-    """Every case of every check; what fails is told with expected and actual."""
+    """Each recorded case of each check passes in the real sandbox."""
     outcomes = run_tests(FILES, sorted(FILES.checks))
     assert [(one.check, one.name, one.faults) for one in outcomes if not one.passed] == []
     assert {one.check for one in outcomes} == set(FILES.checks)
 
 
 def test_the_linter_has_nothing_to_say():
-    """No error and no warning in checks, libraries and tests."""
+    """The linter reports no error and no warning in checks, libraries and tests."""
     found = {name: report.problems for name, report in REPORTS.items() if report.problems}
     assert (found, FILES.faults) == ({}, {})
 
 
 def test_what_runs_everywhere_by_default():
-    """Exactly these have an interval: the others need arguments or a grant."""
+    """Exactly the checks in BY_DEFAULT have an interval; the others need arguments or a grant."""
     assert {name for name in FILES.checks if REPORTS[f"{name}.lua"].table.every} == BY_DEFAULT
 
 
@@ -52,7 +52,7 @@ def test_tests_cover_the_states(name):
 
 @pytest.mark.parametrize("name", sorted(FILES.checks))
 def test_every_argument_is_explained(name):
-    """Forms are made from these tables."""
+    """Each argument has a help text, because forms are made from these tables, and each timeout is at least 10 s."""
     table = REPORTS[f"{name}.lua"].table
     assert [argument for argument, what in table.args.items() if not what.help] == []
     assert table.timeout >= 10

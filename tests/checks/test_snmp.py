@@ -69,7 +69,7 @@ def test_version_1(sandbox: Sandbox) -> None:
 
 
 def test_32_bits_wrap(sandbox: Sandbox) -> None:
-    """The smaller number is a wrap, unless the device has restarted: then there is no rate."""
+    """A smaller 32-bit counter is a wrap, unless the device has restarted, and then there is no rate."""
     device = Device(switch(1, 2**32 - 1000, narrow=True))
     host = Host(sandbox, device)
     host.run("snmp_interfaces")
@@ -85,7 +85,7 @@ def test_32_bits_wrap(sandbox: Sandbox) -> None:
 
 
 def test_64_bits(sandbox: Sandbox) -> None:
-    """Beyond what a signed number holds; a counter that was set back has no rate, nor one whose mark has changed."""
+    """A 64-bit counter may exceed a signed number, and has no rate after a reset or another mark."""
     device = Device(switch(1, 2**63 - 1000))
     host = Host(sandbox, device)
     assert figures(host.run("snmp_interfaces"))["received Gi1/0/1"] == 2**63 - 999
@@ -118,7 +118,9 @@ def test_the_uptime_begins_anew_after_497_days(sandbox: Sandbox) -> None:
 
 
 def test_what_must_be_up(sandbox: Sandbox) -> None:
-    """One that is down, one that is gone; one that was switched off says so."""
+    """An interface that must be up is critical if it is down or missing, and the summary says if it was
+    switched off.
+    """
     values = switch(3) | {(*IF, 8, 10_102): number(7)}
     host = Host(sandbox, Device(values))
     found = host.run("snmp_interfaces", up=["Gi1/0/*"])
@@ -131,7 +133,7 @@ def test_what_must_be_up(sandbox: Sandbox) -> None:
 
 
 def test_who_the_device_is_is_kept(sandbox: Sandbox) -> None:
-    """One datagram for a value, from the second run on; another time or another engine costs one or two more."""
+    """From the second run on a value costs one datagram, and another time or engine costs one or two more."""
     device = Device({UPTIME: ticks(500)})
     host = Host(sandbox, device)
     args = {**SECURE, "oid": "1.3.6.1.2.1.1.3.0"}
@@ -213,7 +215,7 @@ def test_a_column_by_name(sandbox: Sandbox) -> None:
     ],
 )  # fmt: skip
 def test_names_that_are_none(sandbox: Sandbox, name: str, words: str) -> None:
-    """The error says what to write instead, and no datagram is sent."""
+    """A name that is unknown gives an error that says what to write, and no datagram is sent."""
     host = Host(sandbox, Device(switch(3)))
     found = host.run("snmp_value", oid=name)
     assert (found["status"], host.datagrams) == ("unknown", 0)

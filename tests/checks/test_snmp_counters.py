@@ -45,7 +45,7 @@ def test_a_time_that_is_no_number(sandbox: Sandbox, odd: bytes) -> None:
 
 
 def test_a_state_that_an_older_version_kept(sandbox: Sandbox) -> None:
-    """A text that is in host.state already does no harm."""
+    """A text in host.state, as an older version kept it, does no harm."""
     host = Host(sandbox, Device({}))
     host.state["counters"] = {"at": host.now - 10, "ticks": "up since Monday", "values": {"": 400}}
     (found,) = runs(

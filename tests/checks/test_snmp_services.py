@@ -48,7 +48,7 @@ def windows(*names: bytes) -> Device:
 def test_names_of_services_in_code_pages(
     sandbox: Sandbox, names: tuple[bytes, ...], args: dict[str, Any], status: str, summary: str
 ) -> None:
-    """A name that can't be read is never taken for one that is not there."""
+    """A service whose name cannot be read is never taken for a missing one."""
     found = Host(sandbox, windows(*names)).run("snmp_services", **args)
     assert (found["status"], found["summary"]) == (status, summary)
 

@@ -1,4 +1,6 @@
-"""The shipped checks in the real sandbox against real servers; `servers` beside this file starts them."""
+"""Provide the shipped checks in the real sandbox, to run against real servers that `servers` beside this file
+starts.
+"""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ def up(home: Home) -> dict[str, Up]:
 
 @pytest.fixture(scope="module")
 def check(up: dict[str, Up], checking: Any) -> Check:
-    """A sandbox that may use the two sockets, and knows two passwords."""
+    """Return a check runner that may use the two sockets, and knows the passwords."""
     sockets = [up["postgresql"].socket, up["mariadb"].socket]
     return checking(sockets, {"good": PASSWORD, "bad": WRONG, "redis": REDIS_PASSWORD})
 
@@ -148,7 +148,7 @@ def once_it_counts(clients: int, name: str, ask: Callable[[], Any]) -> Any:
 
 
 def test_postgresql(up: dict[str, Up], check: Check) -> None:
-    """SCRAM over TCP: version, figures and their units are the server's own."""
+    """PostgreSQL is asked over TCP with SCRAM, and its version, figures and units are right."""
     port = up["postgresql"].port
     found = once_it_counts(1, "connections", lambda: check("postgresql", port=port, user="watch", password=GOOD))
     assert (found.status, found.summary) == ("ok", f"version {version(up)}, primary, 1 of 10 connections"), found
@@ -171,7 +171,9 @@ def version(up: dict[str, Up]) -> str:
 
 @pytest.mark.parametrize("user", ["old", "told", "idle"])
 def test_postgresql_logins(up: dict[str, Up], check: Check, user: str) -> None:
-    """MD5, the password itself (over loopback), none at all; whoever is no member of pg_monitor sees enough, too."""
+    """PostgreSQL is asked with MD5, with a plain password over loopback and without one, and by a user outside of
+    pg_monitor.
+    """
     port = up["postgresql"].port
     found = once_it_counts(1, "connections", lambda: check("postgresql", port=port, user=user, password=GOOD))
     assert found.status == "ok", found
@@ -224,19 +226,21 @@ def once_there_is_room(port: int, said: bytes, greeted: Callable[[bytes], bool])
 
 
 def idle_in_postgresql(port: int) -> socket.socket:
-    """A connection that is logged in and does nothing."""
+    """Return a connection that is logged in to PostgreSQL and idle."""
     words = b"user\0idle\0database\0postgres\0\0"
     said = struct.pack(">II", len(words) + 8, 196608) + words
     return once_there_is_room(port, said, lambda heard: heard.endswith(b"Z\0\0\0\5I"))
 
 
 def idle_in_mariadb(port: int) -> socket.socket:
-    """A connection that was greeted and says nothing; an error in place of a greeting begins with 0xff."""
+    """Return a connection that MariaDB greeted and that is idle; an error in place of a greeting begins with 0xff."""
     return once_there_is_room(port, b"", lambda heard: len(heard) > 4 and heard[4] != 0xFF)
 
 
 def test_postgresql_that_is_full(up: dict[str, Up], check: Check) -> None:
-    """Nine of ten: a warning; ten: nobody gets in, and a transaction that nobody ends is seen."""
+    """Nine of ten connections to PostgreSQL are a warning, ten are critical, and a transaction that stays open
+    is seen.
+    """
     port = up["postgresql"].port
     with ExitStack() as stack:
         held = [stack.enter_context(idle_in_postgresql(port)) for _ in range(8)]
@@ -298,7 +302,7 @@ def test_mariadb_that_is_not_as_expected(up: dict[str, Up], check: Check) -> Non
 
 
 def test_mariadb_that_is_full(up: dict[str, Up], check: Check) -> None:
-    """Nine of ten: a warning; ten: nobody gets in."""
+    """Nine of ten connections to MariaDB are a warning, and ten are critical."""
     port = up["mariadb"].port
     with ExitStack() as stack:
         for _ in range(8):
@@ -315,7 +319,9 @@ def test_mariadb_that_is_full(up: dict[str, Up], check: Check) -> None:
 
 @pytest.mark.parametrize(("name", "server"), [("postgresql", "postgresql"), ("mysql", "mariadb")])
 def test_inside_tls(up: dict[str, Up], check: Check, name: str, server: str) -> None:
-    """Any certificate, or one that is good by its authority; else not a word of the login is said."""
+    """TLS accepts any certificate, or verifies it by its authority, and nothing of the login is sent to an unverified
+    server.
+    """
     one = up[server]
     login: dict[str, Any] = {"host": "localhost", "port": one.port, "user": "watch", "password": GOOD}
     assert check(name, tls="on", **login).status == "ok"
@@ -389,7 +395,7 @@ def test_redis_with_a_wrong_password(up: dict[str, Up], check: Check) -> None:
 
 
 def test_memcached(up: dict[str, Up], check: Check) -> None:
-    """Items, hits and misses that were counted; memory that fills up."""
+    """memcached gives the items, hits and misses that were counted, and its memory is judged as it fills up."""
     port = up["memcached"].port
     assert talk(port, b"set a 0 0 3\r\nabc\r\n") == b"STORED\r\n"
     assert talk(port, b"get a\r\n").startswith(b"VALUE a")
@@ -413,7 +419,7 @@ def test_memcached(up: dict[str, Up], check: Check) -> None:
 
 
 def test_each_takes_the_other_for_something_else(up: dict[str, Up], check: Check) -> None:
-    """A wrong port is said in words, and never a figure."""
+    """A wrong port is critical with a sentence, and gives no figure."""
     ports = {name: one.port for name, one in up.items()}
     assert check("redis", port=ports["postgresql"]).summary == f"port {ports['postgresql']} is no Redis server"
     found = check("memcached", port=ports["postgresql"])

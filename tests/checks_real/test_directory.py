@@ -1,4 +1,4 @@
-"""OpenLDAP: a login in plain text on this host and inside TLS, searches, and what a wrong password is told."""
+"""Test OpenLDAP: a login in plain text on this host and inside TLS, searches, and the refusal of a wrong password."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ sn: Ann
 
 @frozen
 class Up:
-    """A server that is there; `ca` is what makes its certificate a good one."""
+    """Hold a server that runs, and its ports; `ca` is the authority of its certificate."""
 
     server: Server
     port: int

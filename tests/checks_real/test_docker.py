@@ -197,7 +197,7 @@ def engine(request: pytest.FixtureRequest, home: Home) -> Iterator[Engine]:
 
 
 def until_healthy_or_not(check: Check, engine: Engine, **args: Any) -> Any:
-    """The engine looks at its containers in its own time."""
+    """Wait until the engine has found a container unhealthy, and return the check's result."""
     end = time.monotonic() + PATIENCE
     while (found := check("docker", socket=str(engine.socket), **args)).metrics.get("unhealthy") != 1:
         assert time.monotonic() < end, found

@@ -19,7 +19,7 @@ PORTS = ("imap", "imaps", "pop3", "pop3s")
 
 @frozen
 class Up:
-    """A server that is there; `ca` is what makes its certificate a good one."""
+    """Hold a server that runs, and its ports; `ca` is the authority of its certificate."""
 
     server: Server
     ports: dict[str, int]
@@ -114,7 +114,7 @@ def test_they_greet(up: Up, check: Check) -> None:
     ],
 )
 def test_a_login(up: Up, check: Check, how: dict[str, Any]) -> None:
-    """Messages are counted, in all the ways that a login can go."""
+    """Messages are counted after a login in plain text, with STARTTLS and with TLS."""
     for kind, fresh in (("imap", 1), ("pop3", None)):
         secure = how["tls"] != "off" and not how.get("starttls")
         port = up.ports[kind + "s" if secure else kind]

@@ -127,7 +127,7 @@ def test_an_ssh_server(up: dict[str, Up], check: Check) -> None:
 
 
 def test_a_name_server(up: dict[str, Up], check: Check) -> None:
-    """Addresses, mail servers and texts as they were given; names that do not exist."""
+    """Addresses, mail servers and texts are compared as they were given, and a missing name is critical."""
     where = {"server": "127.0.0.1", "port": up["dnsmasq"].port}
     found = check("dns", name="web.example.test", expect=["192.0.2.7"], **where)
     assert found.status == "ok", found
@@ -145,7 +145,7 @@ def test_a_name_server(up: dict[str, Up], check: Check) -> None:
 
 
 def test_a_time_server(up: dict[str, Up], check: Check) -> None:
-    """One clock compared with itself is off by next to nothing; a server without a source says so."""
+    """A clock that is compared with itself is off by next to nothing, and a server without a source is reported."""
     port = up["chrony"].port
     found = check("ntp", host="127.0.0.1", port=port)
     assert found.status == "ok", found
@@ -160,7 +160,7 @@ def test_a_time_server(up: dict[str, Up], check: Check) -> None:
 
 
 def test_by_the_command(up: dict[str, Up], tmp_path: Path) -> None:
-    """`equus run` says the same as a plugin would, and ends with the state."""
+    """`equus run` prints what a plugin would, and exits with the state."""
     command = [sys.executable, "-c", "from equus.main import main; main(prog_name='equus')", "run", "ssh_banner",
                "--checks", helen_checks.FOLDER, "--args"]  # fmt: skip
     for port, status in ((up["sshd"].port, 0), (up["chasquid"].port, 2)):

@@ -1,4 +1,4 @@
-"""Net-SNMP's snmpd: each proof and cipher that it has, a switch of 48 ports; it refuses, and has stopped."""
+"""Test Net-SNMP's snmpd: each proof and cipher that it has, a switch of 48 ports, refusals, and a stopped device."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_proofs_and_ciphers(up: Up, check: Check, auth: str, privacy: str) -> No
 
 
 def test_tables_that_are_encrypted(up: Up, check: Check) -> None:
-    """The 48 ports; a wrong password of the cipher is not answered."""
+    """The 48 ports are read encrypted, and a wrong password of the cipher gets no answer."""
     args = secure(up, "sha", "aes")
     found = check("snmp_interfaces", **args)
     assert (found.status, found.summary) == ("ok", "47 of 48 interfaces up"), found

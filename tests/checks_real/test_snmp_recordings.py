@@ -1,4 +1,6 @@
-"""PyPI's snmpsim plays recordings of a switch of 48 ports and of a Windows server, by versions 1, 2c and 3."""
+"""Test checks against recordings of a switch with 48 ports and of a Windows server, played by snmpsim in versions 1, 2c
+and 3.
+"""
 
 from __future__ import annotations
 
@@ -120,7 +122,7 @@ def test_48_ports_of_a_recorded_switch(player: Player, check: Check, version: st
 
 
 def test_the_same_by_version_1(player: Player, check: Check) -> None:
-    """One row in a datagram, and 32-bit counters: the ports are the same."""
+    """The ports of the switch are the same by version 1, with one row in a datagram."""
     found = check("snmp_interfaces", **player.where(SWITCH, "1"))
     assert (found.status, found.summary) == ("ok", "4 of 48 interfaces up"), found
     assert sum(value for name, value in found.metrics.items() if name.startswith("up{")) == 4

@@ -20,7 +20,7 @@ PATIENCE = 60.0  # seconds; only what is broken comes near it
 
 @frozen
 class Up:
-    """A server that is there; `tls` is the port with TLS, `ca` the certificate that makes it good."""
+    """Hold a server that runs, and its port; `tls` is the port with TLS, and `ca` the authority of its certificate."""
 
     server: Server
     port: int
@@ -109,7 +109,7 @@ def check(checking: Any) -> Check:
 
 
 def until(ask: Callable[[], Any], look: Callable[[Any], bool]) -> tuple[Any, int]:
-    """The answer that is looked for, and how often was asked for it: a server accepts connections in its own time."""
+    """Ask until the answer is the one looked for, and return it and the number of questions."""
     bound, asked = Patience(PATIENCE), 1
     while not look(found := ask()):
         assert bound.lasts(), found

@@ -1,4 +1,4 @@
-"""The packages are made once for all tests of this folder: each making takes half a minute of a processor."""
+"""Make the packages once for all tests of this folder, because each making takes half a minute of a processor."""
 
 from __future__ import annotations
 

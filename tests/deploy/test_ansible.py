@@ -1,4 +1,4 @@
-"""The Ansible role on a copy of this Debian: its second run changes nothing, and a wrong playbook is told so."""
+"""Test the Ansible role on a copy of this Debian: its second run changes nothing, and a wrong playbook is refused."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ pytestmark = [pytest.mark.integration, pytest.mark.long]
 
 @pytest.fixture(scope="module")
 def debian(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Debian]:
-    """One with a checkout's playbook, and packages whose programs are stand-ins: the real ones have their own test."""
+    """Yield a Debian with a checkout's playbook and packages of small scripts; the real packages have their own
+    test.
+    """
     with a_debian(tmp_path_factory.mktemp("ansible")) as opened:
         for version in ("1.0-1", "1.1-1"):
             root = opened.shared / version / "helen-equus"
@@ -72,7 +74,9 @@ def play(
 
 
 def test_it_is_what_the_playbook_says_after_one_run(debian: Debian) -> None:
-    """Two runs: the second one finds nothing to do. Then an upgrade, and an agent that has enrolled (20)."""
+    """A second run of the playbook changes nothing, and an upgrade changes the packages and removes the used token
+    alone (20).
+    """
     counts, changed, said = play(debian)
     assert counts["failed"] == 0, said
     assert {"Packages, from files", "Settings of the server", "Join token", "Policy of the agent"} <= set(changed)

@@ -96,7 +96,9 @@ def test_units_read_the_settings_of_their_package() -> None:
 def test_a_unit_that_fails_leaves_the_package_whole(
     tmp_path: Path, role: Role, script: str, words: list[str], said: str
 ) -> None:
-    """A script of dpkg tells it and succeeds: else the package were half-configured, or could not be removed (20)."""
+    """A script of dpkg reports a unit that fails, and succeeds, because the package would otherwise stay
+    half-configured (20).
+    """
     text = filled((ROOT / "deploy/debian/scripts" / script).read_text(), role)
     (tmp_path / "run").mkdir()
     (tmp_path / script).write_text(text.replace("/run/systemd/system", f"{tmp_path}/run").replace("/var/lib", "/"))
@@ -113,7 +115,7 @@ def test_a_unit_that_fails_leaves_the_package_whole(
 
 @pytest.fixture
 def debian(tmp_path: Path) -> Iterator[Debian]:
-    """One whose systemd says what it was asked, and does nothing."""
+    """Yield a Debian whose systemd prints what it was asked, and does nothing."""
     with a_debian(tmp_path) as opened:
         opened.script(
             "rm -f /usr/sbin/policy-rc.d; mkdir -p /run/systemd/system; cat > /usr/local/sbin/systemctl <<'E'\n"

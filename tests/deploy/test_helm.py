@@ -38,7 +38,7 @@ FAULTS: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.fixture(scope="module")
 def charts() -> dict[str, Rendered]:
-    """Helm's answers, of one process for all of them."""
+    """Return the charts that Helm renders, made by one process for all tests."""
     asked = {"defaults": {}, "joined": JOINED, "tls": TLS, "agents": AGENTS, "server": SERVER}
     asked |= {name: values for name, (values, _) in FAULTS.items()}
     return dict(zip(asked, rendered(*asked.values()), strict=True))
@@ -57,7 +57,7 @@ def environment(chart: Rendered, kind: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", ["defaults", "joined", "tls", "agents", "server"])
 def test_helm_and_kubernetes_accept_it(charts: dict[str, Rendered], name: str) -> None:
-    """`helm lint --strict` finds nothing, and each object is one of Kubernetes, without a field too many (20)."""
+    """`helm lint --strict` finds nothing, and each object is valid for Kubernetes without an unknown field (20)."""
     assert (charts[name].error, charts[name].lint["errors"]) == ("", [])
     assert [each for each in charts[name].lint["messages"] if each["severity"] > 1] == []  # 1: there is no icon
     for version in KUBERNETES:
@@ -79,7 +79,7 @@ def test_values_that_can_not_be_used_are_told(charts: dict[str, Rendered], name:
 
 
 def test_which_objects_there_are(charts: dict[str, Rendered]) -> None:
-    """A part that is switched off leaves nothing (20)."""
+    """A part that is switched off leaves no object (20)."""
     kinds = {name: sorted(charts[name].objects) for name in ("defaults", "joined", "agents", "server")}
     assert kinds == {
         "defaults": ["DaemonSet", "Service", "StatefulSet"],
@@ -108,7 +108,7 @@ def test_the_server(charts: dict[str, Rendered]) -> None:
 
 
 def test_plain_http_does_not_leave_the_cluster(charts: dict[str, Rendered]) -> None:
-    """The port of the web is in a service for the outside only with TLS (20)."""
+    """A service for the outside has the web port only with TLS (20)."""
     outside = rendered({"server": {"service": {"type": "NodePort"}}})[0]
     seen = {"inside": charts["defaults"], "plain": outside, "tls": charts["tls"]}
     ports = {name: [port["port"] for port in chart.objects["Service"]["spec"]["ports"]] for name, chart in seen.items()}
@@ -143,7 +143,7 @@ def test_the_agent(charts: dict[str, Rendered]) -> None:
 
 @pytest.mark.parametrize("kind", ["StatefulSet", "DaemonSet"])
 def test_what_runs_is_confined(charts: dict[str, Rendered], kind: str) -> None:
-    """No root, no capability, nothing to write but its volumes; the first container may chown, for one call (20)."""
+    """Containers run without root and capabilities and write only to their volumes; the first one may chown (20)."""
     [container] = pod(charts["joined"], kind)["containers"]
     assert container["securityContext"] == {
         "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "runAsNonRoot": True,
@@ -155,7 +155,7 @@ def test_what_runs_is_confined(charts: dict[str, Rendered], kind: str) -> None:
 
 
 def test_every_variable_is_a_setting_of_the_program(charts: dict[str, Rendered]) -> None:
-    """A misspelt one would be passed over in silence (20)."""
+    """Each variable is a setting of the program, because a misspelt one would be passed over (20)."""
     known = {f"EQUUS_{each.name}".upper() for each in equus.params}
     assert [name for name in environment(charts["joined"], "DaemonSet") if name not in known] == []
     options = {f"HELEN_{name}".upper().replace("-", "_") for name in HelenOptions().longOpt}

@@ -128,7 +128,9 @@ def does(container: Debian, *words: str) -> str:
 @pytest.mark.long
 @pytest.mark.integration
 def test_the_image_as_a_container(container: Debian) -> None:
-    """Helen and an agent run in it without root and capabilities, on a read-only root; it knows if they do (20)."""
+    """Helen and an agent run in the image without root and capabilities, on a read-only root, and its health check is
+    right (20).
+    """
     assert health(container) == (1, "no process holds /data/helen or /var/lib/equus\n")
     assert subprocess.run(inside(container, "touch", "/opt/x"), capture_output=True).returncode == 1
     log = container.shared / "log"

@@ -40,7 +40,7 @@ def test_failures_can_be_run_again() -> None:
 
 
 def test_who_is_to_blame() -> None:
-    """A package that breaks it alone, and what no package does alone; nobody is tried without a newer version (20)."""
+    """A package that breaks a test alone is named, and so is a failure that no package causes alone (20)."""
     tried: list[Mapping[str, str]] = []
 
     def attempt(others: Mapping[str, str], wanted: frozenset[str]) -> frozenset[str]:

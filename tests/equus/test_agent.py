@@ -45,7 +45,7 @@ def due(memory_agent, seconds=1.0):
 
 
 def test_hello_schedule_loaded(memory_agent, folder, runner):
-    """The first word of version 2 is Helen's; `loaded` says what runs here, and for whom."""
+    """The agent reports after Helen's first message of version 2 which files run, with labels, version and host."""
     memory_agent = memory_agent(checks=folder)
     helen = memory_agent.meet()
     assert helen.hello == [m.Hello(2, "0.1")]
@@ -78,14 +78,14 @@ def test_a_check_is_answered_with_what_the_sandbox_says(memory_agent, folder, ru
 
 @pytest.mark.parametrize("name", ["nothing", "lib/text", "../checks/load", ".hidden", "load.lua", "prüfung-☃"])
 def test_an_unknown_check_is_a_result(memory_agent, folder, name):
-    """Names are looked up in the set and nowhere else."""
+    """An unknown check gives a result, because names are looked up in the check set alone."""
     helen = memory_agent(checks=folder).meet()
     [result] = helen.say(m.Check(name, 1, b""))
     assert (document(result)["status"], document(result)["reason"]) == ("unknown", "unknown-check")
 
 
 def test_a_cancelled_check_says_so_and_an_unknown_id_is_nothing(memory_agent, folder, runner):
-    """The cancel and the result may have crossed."""
+    """A cancelled check gives a result, and a cancel of an unknown id none, since both may have crossed."""
     helen = memory_agent(checks=folder).meet()
     helen.say(EMPTY, m.Check("load", 5, b""))
     [result] = helen.say(m.Cancel(5), m.Cancel(6))
@@ -137,7 +137,7 @@ def test_acks_of_another_spool_and_of_nothing_do_no_harm(memory_agent, folder):
 
 
 def test_an_ack_of_what_never_was_starts_a_new_spool_which_is_announced(memory_agent, folder):
-    """Helen knows more of our spool than we do: its tail was lost, and its numbers are used up."""
+    """An ack beyond the last sequence begins a new spool, which is announced, because the old numbers are used up."""
     memory_agent = memory_agent(checks=folder)
     helen = memory_agent.meet()
     helen.say(schedule(LOAD))
@@ -157,7 +157,7 @@ def test_an_ack_of_what_never_was_starts_a_new_spool_which_is_announced(memory_a
 
 
 def test_no_more_is_in_flight_than_the_window(memory_agent, folder, runner):
-    """The rest waits until an ack makes room."""
+    """At most a window of reports is on the way, and the rest waits for an ack."""
     memory_agent = memory_agent(checks=folder)
     helen = memory_agent.meet()
     helen.say(schedule(LOAD))
@@ -185,7 +185,7 @@ def test_the_schedule_runs_without_a_helen_and_after_a_restart(memory_agent, fol
 
 
 def test_a_schedule_that_is_none_changes_nothing_and_is_told(memory_agent, folder):
-    """The old one runs on; the next `loaded` says why."""
+    """A faulty schedule changes nothing, the old one goes on, and the next `loaded` says why."""
     memory_agent = memory_agent(checks=folder)
     helen = memory_agent.meet()
     helen.say(schedule(LOAD), m.Schedule(2, b"{}"))
@@ -219,7 +219,7 @@ def test_reload_reads_the_folder_again(memory_agent, folder, runner):
 
 @pytest.mark.adversary(38)
 def test_a_running_check_keeps_its_code(memory_agent, folder, runner):
-    """The next one runs on the new."""
+    """A running check keeps its code, and the next one runs the new code."""
     memory_agent = memory_agent(checks=folder)
     helen = memory_agent.meet()
     helen.say(EMPTY, m.Check("load", 1, b""))
@@ -230,7 +230,7 @@ def test_a_running_check_keeps_its_code(memory_agent, folder, runner):
 
 
 def test_an_update_makes_one_report_and_no_digest_of_the_policy(memory_agent, folder, monkeypatch):
-    """The content of `loaded` is made once for each update, and the policy is hashed once for all of them."""
+    """An update makes the content of `loaded` once, and the policy is hashed once for all updates."""
     memory_agent = memory_agent(checks=folder)
     helen = memory_agent.meet()
     helen.say(EMPTY)
@@ -248,7 +248,7 @@ def test_an_update_makes_one_report_and_no_digest_of_the_policy(memory_agent, fo
 
 
 def test_version_1_reloads_on_the_same_connection_and_says_nothing_of_it(memory_agent, folder, runner):
-    """There is no word for it."""
+    """Over version 1 a reload takes effect on the same connection without a report."""
     memory_agent = memory_agent(checks=folder)
     memory_agent.route.ended(0.0, error="unsupported-protocol-version")
     helen = memory_agent.meet()
@@ -277,7 +277,7 @@ def test_the_agent_reports_its_own_health_every_minute_once_somebody_reads_it(me
 
 
 def test_skipped_and_late_runs_reach_helen(memory_agent, folder, runner):
-    """A run that did not happen is counted, and its entry named."""
+    """A run that did not happen is counted in the self-report, and its entry is named."""
     memory_agent = memory_agent(checks=folder)
     helen = memory_agent.meet()
     helen.say(schedule(LOAD))
@@ -324,7 +324,7 @@ def test_an_error_from_helen_goes_to_the_route(memory_agent, folder):
 
 
 def test_before_its_first_set_has_come_an_agent_reports_no_unknown_checks(memory_agent, runner):
-    """A schedule may be here before the code is: those runs count as missed, and say nothing false of the host."""
+    """Runs before the first check set count as missed, and give no results."""
     memory_agent = memory_agent()
     helen = memory_agent.meet()
     helen.say(schedule(LOAD))

@@ -36,7 +36,7 @@ def gathered(flags, environment, tmp_path):
     ],
 )
 def test_where_the_token_comes_from(flags, environment, expected, tmp_path, monkeypatch):
-    """Flags win over the environment, whichever of the two forms they have (F46)."""
+    """A token from flags counts before one from the environment, in either form (F46)."""
     (tmp_path / "token").write_text("from file\n")
     monkeypatch.setattr(sys, "stdin", io.StringIO("from input\nmore"))
     flags, environment = (
@@ -47,7 +47,7 @@ def test_where_the_token_comes_from(flags, environment, expected, tmp_path, monk
 
 
 def test_a_file_that_is_gone(tmp_path):
-    """A fault before there is an identity; none after it: the token was good once, the file may go (F46)."""
+    """A missing file of the token is a fault before there is an identity, and none after it (F46)."""
     with pytest.raises(SettingsError, match=r"--join-file \(or EQUUS_JOIN_FILE\): cannot read .*/none"):
         gathered({"join-file": str(tmp_path / "none")}, {}, tmp_path)
     (tmp_path / "state").mkdir()
@@ -64,7 +64,7 @@ def test_standard_input_without_a_token(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("words", [["--join", TOKEN], [f"--join={TOKEN}"]])
 def test_no_list_of_processes_shows_it(words, tmp_path):
-    """A real agent that waits for its Helen: /proc/PID/cmdline of it and of its children has no part of it (F46)."""
+    """The command lines of a real agent and its children have no part of the token (F46)."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("EQUUS_")}
     words = [*EQUUS, "--server", "127.0.0.1:9", "--state", str(tmp_path / "state"), *words]
     with subprocess.Popen(
@@ -81,7 +81,7 @@ def test_no_list_of_processes_shows_it(words, tmp_path):
 
 
 def children(pid):
-    """The zygote and the broker, once both are there."""
+    """Return the process ids of the zygote and the broker, once both are there."""
     until = time.monotonic() + PATIENCE
     while len(found := Path(f"/proc/{pid}/task/{pid}/children").read_text().split()) < 2:
         assert time.monotonic() < until

@@ -19,7 +19,7 @@ from equus.settings import MAX_LABELS
 
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A busy machine may take long to start an interpreter."""
+    """Lengthen the time for a program, because a busy machine may take long to start an interpreter."""
     monkeypatch.setattr(label_source, "RUN_SECONDS", 120.0)
 
 
@@ -61,7 +61,7 @@ def program(tmp_path: Path, code: str) -> str:
 
 
 def test_a_file_and_a_program(tmp_path: Path) -> None:
-    """Labels of `--label` come first; a file that may be executed is, and words behind it are its arguments."""
+    """Labels of `--label` count first, and an executable file is run with the words behind it as arguments."""
     file = tmp_path / "labels"
     file.write_text("zone=eu-1\nrack=8\n")
     source = LabelSource({"rack": "7"}, str(file))

@@ -110,7 +110,7 @@ def test_help_is_quick_and_brings_in_nothing():
 
 
 def test_lint_without_tests_brings_in_nothing_that_runs_checks(tmp_path):
-    """Helen waits for it with each save: no sandbox, and no Twisted, which would be half of what it takes."""
+    """`equus lint --no-tests` imports neither the sandbox nor Twisted, because Helen waits for it with each save."""
     (tmp_path / "a.lua").write_text('return { summary = "a", run = function(args, host) return "ok", "a" end }')
     code = (
         "import sys; from click.testing import CliRunner; from equus.main import main;"
@@ -151,7 +151,7 @@ def test_a_key_that_others_can_read_stops_the_start(tmp_path, authority):
 
 
 def test_the_policy_can_be_looked_at(tmp_path):
-    """show prints JSON; check says what is wrong."""
+    """`equus policy show` prints JSON, and `equus policy check` says what is wrong."""
     status, out, _ = ended("policy", "show")
     assert (status, json.loads(out)["digest"]) == (0, json.loads(out)["digest"])
     (tmp_path / "policy.toml").write_text("nonsense = 1\n")
@@ -185,7 +185,7 @@ def test_once_says_whether_it_worked(start, helen):
 
 @pytest.mark.integration
 def test_kill_9_loses_no_report_and_sigterm_ends_it_cleanly(start, helen, tmp_path):
-    """A report that was not acked is sent again, byte for byte, by the next process; two at a time are refused."""
+    """A report without an ack is sent again byte for byte by the next process, and a second agent is refused."""
     first = start()
     helen.accept()
     helen.say(SCHEDULE)
@@ -239,7 +239,9 @@ guard("open", lambda path, *_: path, lambda path, flags, *_: flags & (os.O_RDWR 
 @pytest.mark.integration
 @pytest.mark.parametrize("code", [errno.EROFS, errno.EIO])
 def test_a_state_folder_that_turns_read_only_silences_nobody(start, helen, tmp_path, monkeypatch, code):
-    """A running agent goes on, with results in memory, and a new start does so as well (F33)."""
+    """A running agent goes on with results in memory if its state folder turns read-only, and so does a new one
+    (F33).
+    """
     broken = tmp_path / "broken"
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "sitecustomize.py").write_text(BROKEN_DISK)
@@ -296,7 +298,7 @@ def test_an_agent_starts_on_a_read_only_filesystem(start, helen, tmp_path):
 
 @pytest.mark.integration
 def test_sighup_reads_policy_and_checks_again(start, helen, tmp_path):
-    """The connection stays, and `loaded` tells the new digests."""
+    """SIGHUP reads policy and checks again, the connection stays, and `loaded` has the new digests."""
     policy = tmp_path / "policy.toml"
     policy.write_text("")
     agent = start("--policy", str(policy))

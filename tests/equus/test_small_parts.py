@@ -60,7 +60,7 @@ def test_the_journal_gets_priorities():
 
 @pytest.mark.adversary(15)
 def test_nobody_writes_lines_of_his_own():
-    """A peer's text is escaped; a traceback is many lines, each with its prefix."""
+    """Text of a peer is escaped in a log line, and each line of a traceback has its prefix."""
     log, lines = logged(for_journal=True)
     log.info("{text}", text="a\x1b[31mb\r\x85ü☃")
     assert lines == ["<6>a\\x1b[31mb\\r\\x85ü☃\n"]
@@ -85,7 +85,9 @@ def test_twisteds_chatter_is_for_debugging(level, shown):
 
 
 def test_one_agent_per_state_folder(tmp_path):
-    """The second is told who has it; when the first has gone, the folder is free."""
+    """A second agent with the same state folder is refused with the process id of the first, and may start once that
+    has ended.
+    """
     lock = state_lock.take(tmp_path / "state")
     with pytest.raises(state_lock.StateInUse, match=rf"running already \(process {os.getpid()}\)"):
         state_lock.take(tmp_path / "state")
@@ -94,7 +96,7 @@ def test_one_agent_per_state_folder(tmp_path):
 
 
 def test_a_state_folder_that_can_not_be_made_is_told(tmp_path):
-    """A file is in the way."""
+    """A state folder below a file is refused with a sentence."""
     (tmp_path / "file").write_text("")
     with pytest.raises(state_lock.StateInUse, match="cannot be used"):
         state_lock.take(tmp_path / "file" / "state")
@@ -128,7 +130,7 @@ def test_the_host_has_facts():
 
 
 def test_a_refused_set_is_a_warning():
-    """Everything else is for thresholds at Helen's."""
+    """A refused file or manifest makes the self-report a warning, and other figures leave it ok."""
     figures = dict.fromkeys(("runs", "late", "skipped", "missed", "killed"), 0)
     well = health.Health("0.1", figures, [], 3, 0, 0, 0, 0, 1, 1.0, "c", "p", "strong", 0, None)
     assert health.document(well, 5.0)["status"] == "ok"
@@ -172,7 +174,7 @@ def test_a_folder_that_can_not_be_used_is_told(tmp_path):
 
 
 def test_a_great_load_report_loses_its_errors_and_nothing_else():
-    """5,000 files with an error each don't fit into a blob."""
+    """A load report that is too long for a blob leaves out the errors of its files, and nothing else."""
     files = {f"check-{n}.lua": {"sha256": "a" * 64, "state": "refused", "error": "e" * 300} for n in range(5_000)}
     blob = encode_report({"files": files, "labels": {}})
     assert len(blob) <= MAX_BLOB
@@ -268,9 +270,7 @@ def every(reactor, writer, after=0):
 @pytest.mark.parametrize("code", [errno.EROFS, errno.EIO, errno.EUCLEAN, errno.ESTALE, errno.ENODEV])
 @pytest.mark.parametrize("step", ["append", "sync", "acknowledge", "read"])
 def test_a_disk_that_fails_is_replaced_by_memory(tmp_path, monkeypatch, step, code):
-    """A disk that fails at any call is replaced by memory under a new id, and no waiting report is lost or out of order
-    (F33).
-    """
+    """A disk that fails at any call is replaced by memory under a new id, and reports keep their order (F33)."""
     reactor, spool = Reactor(), Spool(tmp_path)
     writer = SpoolThread(spool, reactor.call_from_thread, None, falls_back=True)
     writer.start()
@@ -300,7 +300,7 @@ def test_a_disk_that_fails_is_replaced_by_memory(tmp_path, monkeypatch, step, co
 
 
 def test_another_failure_than_that_of_the_disk_is_none_to_go_on_from(tmp_path, monkeypatch):
-    """A mistake of ours must be seen."""
+    """An error that is none of the disk is not replaced by memory, because a fault of the agent must be seen."""
     reactor, failures = Reactor(), []
     spool = Spool(tmp_path)
     writer = SpoolThread(spool, reactor.call_from_thread, failures.append, falls_back=True)
@@ -402,7 +402,7 @@ def test_what_the_sandbox_logs():
 
 @pytest.mark.parametrize("code", [errno.EROFS, errno.EIO])
 def test_the_state_of_checks_lasts_as_long_as_the_agent_on_a_disk_that_fails(tmp_path, monkeypatch, code):
-    """A check that keeps a cursor goes on; what was stored before is read (F33)."""
+    """The state of checks lasts as long as the agent on a disk that fails, and what was stored before is read (F33)."""
     StateStore(tmp_path / "states").put("entry", "cursor", "1")
 
     def broken(*_: object, **__: object) -> None:

@@ -33,5 +33,5 @@ LIMITS: dict[str, dict[str, float]] = {
 
 
 def test_numbers_that_others_count_on() -> None:
-    """A change of one of them is a decision about all who count on it, and changes this table, too."""
+    """Each number that other agents and servers rely on has its agreed value; changing one also changes this table."""
     assert numbers_in_force(LIMITS) == LIMITS

@@ -1,4 +1,6 @@
-"""docs/protocol.rst section 2: fields, integers, strings, blobs, lines, their limits, and the order of judging."""
+"""Test section 2 of docs/protocol.rst: fields, integers, strings, blobs, lines, their limits, and the order of
+judging.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +72,7 @@ def test_ids(value: int) -> None:
 @pytest.mark.parametrize("field", [b"0", b"-0", b"00", b"-1", b"-2147483648", b"2147483648"])
 @pytest.mark.parametrize("end", [b"\n", b"\r\n"])
 def test_what_no_journal_can_count_is_no_sequence(field: bytes, end: bytes) -> None:
-    """Sequences begin at 1, so 0 is refused where it comes in; the first and the last one are taken (F50)."""
+    """A sequence begins at 1: 0 is refused where it comes in, and the first and the last one are accepted (F50)."""
     assert heard(b"report s " + field + b" c 2" + end, agreed()) == "bad-int"
     for sequence in (1, INT_MAX):
         line = b"report s %d c 2\n{}\n" % sequence
@@ -86,7 +88,7 @@ def test_no_agent_of_ours_sends_sequence_0() -> None:
 @pytest.mark.adversary(6)
 @pytest.mark.parametrize("value", [-1, -9, INT_MIN])
 def test_no_negative_ids_and_lengths(value: int) -> None:
-    """A negative int is one, but neither an id nor a length."""
+    """A negative int is legal as a version, but neither as an id nor as a length."""
     assert heard(b"hello %d kit\n" % value) == "unsupported-protocol-version"
     assert heard(b"ping %d\n" % value, agreed()) == "bad-int"
     assert heard(b"report s 1 a %d\n" % value, agreed()) == "bad-int"
@@ -161,7 +163,7 @@ def test_lines(line: bytes, expected: m.Message | str | None) -> None:
 
 @pytest.mark.adversary(5)
 def test_the_longest_line_of_all() -> None:
-    """The figure of 1,024 has its reason: no legal line is longer than 539 bytes, a CR included."""
+    """No legal line is longer than 539 bytes with a CR, well below the limit of 1,024."""
     longest = encode(m.Report("s" * 255, INT_MAX, "c" * 255, b"x" * MAX_BLOB), Role.EQUUS)
     assert longest.index(b"\n") + 2 == 539
     line, blob = longest[: 539 - 2], longest[539 - 1 :]
@@ -246,13 +248,13 @@ def test_legality_is_judged_last(line: bytes, slug: str) -> None:
     (b"result 1 a 1048577\n", "blob-too-large"),
 ])  # fmt: skip
 def test_words_of_version_2_are_none_in_version_1(line: bytes, slug: str) -> None:
-    """A word that isn't spoken on this connection is unknown before its fields are looked at."""
+    """A word that this version does not have is unknown before its fields are judged."""
     assert heard(line, agreed(version=1)) == slug
 
 
 @pytest.mark.adversary(8)
 def test_limits_of_outstanding_checks() -> None:
-    """Helen keeps 64; an agent takes 1,024 from a Helen that doesn't know that."""
+    """Helen keeps at most 64 checks outstanding, and an agent accepts 1,024 from a Helen that does not know that."""
     helen = agreed()
     for number in range(MAX_CHECKS):
         helen.send(m.Check("load", number, b""))
@@ -265,7 +267,7 @@ def test_limits_of_outstanding_checks() -> None:
 
 
 def test_limits_of_outstanding_requests() -> None:
-    """64 of an agent's requests may be open, on both sides."""
+    """At most 64 requests of an agent are open, on both sides."""
     helen, equus = agreed(), agreed(Role.EQUUS)
     for number in range(MAX_REQUESTS):
         assert heard(equus.send(m.AskManifest(number)), helen) == m.AskManifest(number)
@@ -280,7 +282,7 @@ def test_limits_of_outstanding_requests() -> None:
 
 
 def test_strings_are_remembered_up_to_a_limit() -> None:
-    """A peer that never repeats itself fills no memory."""
+    """Strings are remembered up to a limit, so that a peer that never repeats itself fills no memory."""
     helen = agreed()
     for number in range(MAX_KNOWN + 100):
         assert heard(b"loaded name-%d 0\n\n" % number, helen) == m.Loaded(f"name-{number}", b"")
@@ -288,5 +290,5 @@ def test_strings_are_remembered_up_to_a_limit() -> None:
 
 
 def test_every_word_is_written_as_it_is_read() -> None:
-    """The table of the grammar names each message once a side."""
+    """The grammar has 27 commands, each once for each side."""
     assert len({(form.sender, form.command) for form in FORMS}) == len(FORMS) == 27

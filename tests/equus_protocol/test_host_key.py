@@ -27,7 +27,7 @@ def pem_of(key: Key) -> bytes:
 def certificate(
     key: Key, issuer: ec.EllipticCurvePrivateKey, uri: str | None, name: str = "agent", by: str = "ca"
 ) -> bytes:
-    """A certificate that ended long ago; without a URI it has no names at all."""
+    """Return a certificate that ended long ago; without a URI it has no other names."""
     subject, signer = (x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, each)]) for each in (name, by))
     made = x509.CertificateBuilder().subject_name(subject).issuer_name(signer).public_key(key.public_key())
     made = made.serial_number(7).not_valid_before(BEGIN).not_valid_after(BEGIN + timedelta(days=1))
@@ -67,7 +67,7 @@ def test_what_shows_a_host_key(
 
 
 def test_a_signature_for_another_purpose() -> None:
-    """Over the line alone it counts for nothing."""
+    """A signature over the host key's line alone, without its purpose, is refused."""
     bare = base64.b64encode(AGENT.sign(LINE.encode(), ec.ECDSA(hashes.SHA256()))).decode()
     assert fault("web-1", LINE, bare, GOOD, CA_PEM) == UNSIGNED
     with pytest.raises(ValueError, match="the key of the certificate is of another kind than Equus makes"):

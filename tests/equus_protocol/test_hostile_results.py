@@ -1,4 +1,5 @@
-"""Hostile results of 1 MiB: no call into C gets more of one than it reads in some milliseconds. There is no clock here.
+"""Test hostile results of 1 MiB: no call into C gets more of one than it reads in some milliseconds. There is no clock
+here.
 
 bench/longest_holds.py has the results, and measures how long each holds the interpreter.
 """
@@ -120,7 +121,9 @@ def test_the_number_of_parts(parts: int) -> None:
 
 @pytest.mark.parametrize("labels", [MOST_LABELS, MOST_LABELS + 1])
 def test_as_many_metrics_as_there_may_be_with_all_fields(labels: int) -> None:
-    """1,000 with nine fields and all labels that an agent gives one are read, beside any output; no label more."""
+    """A thousand metrics with all nine fields and the most labels are read beside any output, and one label more is
+    not.
+    """
     metric = {
         "name": "used", "value": 81.5, "unit": "%", "kind": "gauge", "labels": {f"l{at}": "v" for at in range(labels)},
         "warn": "80", "crit": "90", "min": 0, "max": 100,
@@ -134,6 +137,6 @@ def test_as_many_metrics_as_there_may_be_with_all_fields(labels: int) -> None:
 
 
 def test_what_the_limits_of_the_bench_are() -> None:
-    """A document at the limit has as many parts as it may have, or a unit's less."""
+    """The documents of bench/longest_holds.py have the most parts that are allowed, or one unit less."""
     assert parts_of(limited(('{"x":[', "]}"), lambda _: "[]", 2)) in (MAX_PARTS, MAX_PARTS - 1)
     assert long_text.PIECE == 65_536

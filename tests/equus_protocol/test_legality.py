@@ -45,7 +45,7 @@ def documented() -> dict[tuple[Role, State], frozenset[type]]:
 
 
 def test_the_page_shows_the_table_of_the_code() -> None:
-    """docs/protocol.rst section 7 and conversation.LEGAL are the same table."""
+    """Section 7 of docs/protocol.rst and conversation.LEGAL are the same table."""
     assert documented() == LEGAL
 
 
@@ -101,7 +101,7 @@ READY: dict[State, Callable[[Role], Conversation]] = {
 
 @pytest.mark.parametrize(("role", "state", "kind"), list(itertools.product(Role, State, SAMPLES)))
 def test_what_we_may_say(role: Role, state: State, kind: type) -> None:
-    """`send` gives bytes for what is legal, and LocalProtocolError, with nothing changed, for the rest."""
+    """`send` gives bytes for a legal message, and raises LocalProtocolError for another one, without a change."""
     ours = READY[state](role)
     assert ours.state is state
     if kind in documented()[role, state]:
@@ -119,7 +119,9 @@ def test_what_we_may_say(role: Role, state: State, kind: type) -> None:
     list(itertools.product(Role, [State.WANT_HELLO, State.READY_1, State.READY_2], SAMPLES)),
 )
 def test_what_the_peer_may_say(role: Role, state: State, kind: type) -> None:
-    """`next_message` gives what is legal, and RemoteProtocolError for the rest; then all is over."""
+    """`next_message` returns a legal message, and raises RemoteProtocolError for another one, after which all
+    is over.
+    """
     ours, sender = READY[state](role), role.peer
     message = SAMPLES[kind]
     try:
@@ -162,5 +164,5 @@ def test_an_agent_waits_for_helens_first_word_of_version_2(kind: type) -> None:
 
 
 def test_every_message_has_a_sample() -> None:
-    """No message is left out of these tables."""
+    """Each message has a sample, so that none is left out of these tables."""
     assert set(SAMPLES) == set(MESSAGES)

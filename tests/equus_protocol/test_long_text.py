@@ -1,4 +1,4 @@
-"""Text that is read in pieces is read as in one call, wherever a piece ends; parts of JSON are counted."""
+"""Test that text is read in pieces as in one call, wherever a piece ends, and that parts of JSON are counted."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_parts_are_those_outside_of_strings(value: Any, size: int, is_ascii: boo
 ])  # fmt: skip
 @pytest.mark.parametrize("size", range(1, 9))
 def test_the_parts_of_a_document(document: bytes, parts: int, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Text that is no JSON has parts, too."""
+    """Parts are counted in any text, also in one that is no JSON, and wherever a piece ends."""
     in_pieces(monkeypatch, size)
     assert not has_more_parts(document, parts)
     assert parts == 0 or has_more_parts(document, parts - 1)
@@ -73,7 +73,7 @@ def test_the_parts_of_a_document(document: bytes, parts: int, size: int, monkeyp
 @settings(deadline=None, max_examples=300)
 @given(document=st.dictionaries(st.sampled_from(["status", "summary", "metrics", "truncated", "started", "x"]), values))
 def test_great_documents_are_read_as_small_ones(document: dict[str, Any]) -> None:
-    """The reader that lets other threads take turns says what the other one says."""
+    """The reader that lets other threads take turns gives the same as the other one."""
     blob = json.dumps(document).encode()
     expected = repr(parse(blob))
     with pytest.MonkeyPatch.context() as patched:
@@ -116,9 +116,7 @@ def test_plugin_text_is_read_in_pieces_as_in_one(lines: list[str], between: str,
 
 
 def test_lines_that_are_longer_than_a_piece(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only the beginning of a line that is longer than a piece is read; it is no metric, and counts as one that cannot
-    be read.
-    """
+    """A line longer than a piece is read at its beginning alone, and counts as a metric that cannot be read."""
     in_pieces(monkeypatch, 20)
     text = "status ok\nmetric a int 1\nmetric b string " + "v" * 9 + "\nmetric c int 3"
     read = parse(text.encode())
@@ -133,7 +131,7 @@ def test_lines_that_are_longer_than_a_piece(monkeypatch: pytest.MonkeyPatch) -> 
 @settings(deadline=None, max_examples=200)
 @given(text=st.text(st.sampled_from("OK _a\n"), max_size=30), size=st.integers(1, 8))
 def test_runs_and_words_over_the_ends_of_pieces(text: str, size: int) -> None:
-    """A run ends where it ends, and a word is the first."""
+    """A run ends at the same place, and the same word is the first, wherever a piece ends."""
     run, wanted = re.compile(r"[a ]*+"), re.compile(r"\bOK\b")
     expected = [run.match(text, at).end() for at in range(len(text))], wanted.search(text)
     with pytest.MonkeyPatch.context() as patched:
@@ -168,7 +166,7 @@ def test_marks_are_counted_over_the_ends_of_pieces(text: str, size: int) -> None
 
 
 def test_no_mark_is_searched_in_wide_characters() -> None:
-    """Python searches its byte, and stops at each character that has it: half a mebibyte of them took 20 ms."""
+    """A mark is not searched in wide characters, where Python would stop at each one that shares a byte with it."""
 
     class Text(str):
         def find(self, *given: object) -> int:  # type: ignore[override]

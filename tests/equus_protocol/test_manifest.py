@@ -46,7 +46,7 @@ def signed(version: int = 7, *keys: Ed25519PrivateKey, **more: Any) -> bytes:
 
 
 def reason(envelope: bytes, **more: Any) -> str:
-    """Why this is refused."""
+    """Return the reason of a refusal, and check that it has a sentence."""
     with pytest.raises(ManifestRefused) as refused:
         verify(envelope, more.pop("pinned", PINNED), more.pop("now", NOW), **more)
     assert str(refused.value)
@@ -54,7 +54,7 @@ def reason(envelope: bytes, **more: Any) -> str:
 
 
 def test_a_good_manifest_is_read_whole() -> None:
-    """The manifest that is read is the one that was built; the digest is that of the signed bytes."""
+    """The manifest that is read is the one that was built, and its digest is that of the signed bytes."""
     rings, agent = [{"percent": 1}], {"version": "0.2.0", "files": {"equus/main.py": {"sha256": "a" * 64, "size": 5}}}
     text = build(FILES, 7, CREATED, EXPIRES, rings=rings, agent=agent)
     envelope = sign(text, [ANNA, BERT])
@@ -67,7 +67,7 @@ def test_a_good_manifest_is_read_whole() -> None:
 
 
 def test_building_is_canonical() -> None:
-    """The same set gives the same bytes, however it was put together, so digests can be compared."""
+    """The same set gives the same bytes, however it was put together, so that digests can be compared."""
     backwards = dict(reversed(FILES.items()))
     entries = {name: entry(content) for name, content in FILES.items()}
     assert made() == made(files=backwards) == build(entries, 7, CREATED, EXPIRES)
@@ -89,7 +89,7 @@ def test_keys_may_be_pinned_as_bytes() -> None:
 
 @pytest.mark.adversary(29)
 def test_arbitrary_software_attack() -> None:
-    """A manifest without a good signature is refused: no signature, a signature of other bytes, a changed byte."""
+    """A manifest without a good signature is refused: none, one of other bytes, or a changed byte."""
     document = json.loads(signed())
     assert reason(json.dumps(document | {"signatures": []}).encode()) == "bad-signature"
     text = document["signed"]
@@ -99,7 +99,7 @@ def test_arbitrary_software_attack() -> None:
 
 
 def test_wrong_key_attack() -> None:
-    """A key that is not pinned is nobody's, also under the name of one that is."""
+    """A signature of a key that is not pinned counts for nothing, also under the id of one that is."""
     assert reason(signed(7, MALLORY)) == "bad-signature"
     document = json.loads(signed(7, MALLORY))
     document["signatures"][0]["key"] = key_id(ANNA.public_key())
@@ -108,7 +108,7 @@ def test_wrong_key_attack() -> None:
 
 
 def test_rollback_attack() -> None:
-    """An older set, however well signed, is refused by whoever holds a newer one; so is another of the same version."""
+    """A holder of a set refuses an older one, and another one of the same version, however well signed."""
     held = verify(signed(7), PINNED, NOW)
     assert reason(signed(6), held=held) == "rollback"
     assert reason(signed(7, files={"disk.lua": b"other"}), held=held) == "rollback"
@@ -124,14 +124,14 @@ def test_going_back_is_a_new_version() -> None:
 
 
 def test_freeze_attack() -> None:
-    """A Helen that holds back news can do so only until its manifest expires."""
+    """A manifest is refused after its end, so that a Helen can hold back news only until then."""
     assert verify(signed(), PINNED, EXPIRES - 0.001)
     assert reason(signed(), now=EXPIRES) == "expired"
     assert reason(signed(), now=EXPIRES + 1, held=verify(signed(), PINNED, NOW)) == "expired"
 
 
 def test_mix_and_match_attack() -> None:
-    """Files of two sets cannot be put together: each is what this set says, under this name, or it is refused."""
+    """A file of another set, or under another name, is refused, so that two sets cannot be mixed."""
     document = verify(signed(), PINNED, NOW)
     verify_file(document, "disk.lua", b"return 1")
     wrong = [("disk.lua", b"return 2"), ("disk.lua", b""), ("lib/text.lua", b"return 1"), ("new.lua", b"x")]
@@ -142,7 +142,7 @@ def test_mix_and_match_attack() -> None:
 
 
 def test_endless_data_attack() -> None:
-    """Sizes are signed and bounded: the envelope, each file, their number, the signatures."""
+    """The sizes of the envelope and of each file, and the numbers of files and signatures, are bounded."""
     assert reason(signed().ljust(MAX_MANIFEST + 1)) == "malformed"
     assert verify(signed().ljust(MAX_MANIFEST), PINNED, NOW)
     assert reason(forged(size=MAX_FILE + 1)) == "malformed"
@@ -161,14 +161,14 @@ def test_endless_data_attack() -> None:
 
 
 def test_replayed_type_attack() -> None:
-    """Something else that the same key has signed is no manifest."""
+    """A document of another type that the same key has signed is no manifest."""
     other = made().replace(b'"equus-manifest"', b'"equus-freshness"')
     assert reason(sign(other, [ANNA])) == "malformed"
     assert reason(sign(b'{"version":7}', [ANNA])) == "malformed"
 
 
 def test_threshold() -> None:
-    """Two of two means two keys: one that signs twice counts once, also when it was pinned under two names."""
+    """A threshold of two needs two keys: one that signs twice counts once, also if it is pinned under two names."""
     assert verify(signed(7, ANNA, BERT), PINNED, NOW, threshold=2).signers == frozenset(PINNED)
     assert reason(signed(7, ANNA), threshold=2) == "bad-signature"
     assert reason(signed(7, ANNA, ANNA), threshold=2) == "bad-signature"
@@ -222,7 +222,7 @@ def without(**fixed: Any) -> Callable[..., ManifestDocument]:
 def test_each_attack_succeeds_without_its_defence(
     monkeypatch: pytest.MonkeyPatch, take_out: Callable[[pytest.MonkeyPatch], None], attack: Callable[[], object]
 ) -> None:
-    """The tests above can fail: with a defence taken out, the test of its attack does."""
+    """The test of an attack fails if its defence is taken out."""
     with monkeypatch.context() as patch:
         take_out(patch)
         patch.setitem(globals(), "verify", manifest.verify)
@@ -274,7 +274,7 @@ def test_no_file_names(name: str) -> None:
     {"sha256": "a" * 64 + "\n"}, {"sha256": None},
 ], ids=repr)  # fmt: skip
 def test_what_is_no_manifest(changes: dict[str, Any]) -> None:
-    """A good signature makes no good document; a new file name, number or type is refused and named."""
+    """A well signed document with a wrong file name, number or type is refused as malformed."""
     assert reason(forged(**changes)) == "malformed"
 
 
@@ -295,7 +295,7 @@ def test_what_is_no_envelope(envelope: bytes) -> None:
 
 
 def test_an_envelope_is_utf_8() -> None:
-    """Python's reader would take UTF-16 and UTF-32, which no other reader of JSON does."""
+    """An envelope in UTF-16 or UTF-32 is refused, although Python's JSON reader would accept it."""
     for encoding in ("utf-16", "utf-32"):
         assert reason(signed().decode().encode(encoding)) == "malformed"
 
@@ -323,7 +323,7 @@ def test_hostile_documents_raise_nothing_else() -> None:
     "", "x", "====", base64.b64encode(b"x" * 63).decode(), "é" * 64, "A" * 86 + "==", "A" * 10_000,
 ])  # fmt: skip
 def test_signatures_that_are_none(signature: str) -> None:
-    """A signature that isn't base64, or of another length, is a bad signature like any other."""
+    """A signature that is no base64, or of another length, is a bad signature."""
     envelope = json.dumps({"signed": made().decode(),
                            "signatures": [{"key": key_id(ANNA.public_key()), "signature": signature}]})  # fmt: skip
     assert reason(envelope.encode()) == "bad-signature"

@@ -66,7 +66,7 @@ def test_how_many_signatures_are_enough(signers: list[Ed25519PrivateKey], thresh
 
 @pytest.mark.parametrize("threshold", [0, -1])
 def test_no_signature_is_never_enough(threshold: int) -> None:
-    """A slip of the caller is told, and lets nothing through."""
+    """A threshold below 1 raises ValueError, because it would accept a manifest without a signature."""
     with pytest.raises(ValueError):
         verify(sign(manifest(), [ANNA]), PINNED, 150.0, threshold=threshold)
 
@@ -88,7 +88,7 @@ def manifest(**changes: Any) -> bytes:
     ({"agent": {"version": "1", "files": {"equus/main.py": {"sha256": "0" * 64, "size": 1}}}}, ""),
 ])  # fmt: skip
 def test_numbers_and_names(changes: dict[str, Any], said: str) -> None:
-    """A manifest that an agent would refuse can't be built, and the sentence names it."""
+    """A manifest that an agent would refuse cannot be built, and the sentence names the faulty field."""
     if not said:
         assert verify(sign(manifest(**changes), [ANNA]), PINNED, 150.0).version == changes.get("version", 3)
         return
@@ -112,7 +112,9 @@ def test_it_expires_to_the_second(now: float, taken: bool) -> None:
     (3, b"return 1", True), (2, b"return 2", True), (4, b"return 1", False), (3, b"return 2", False),
 ])  # fmt: skip
 def test_against_the_one_in_use(held: int, files: bytes, taken: bool) -> None:
-    """A newer one is taken, and the same one again; neither an older one nor another of the same version."""
+    """A newer manifest or the same one replaces the held one, and neither an older nor another of the same version
+    does.
+    """
     before = verify(sign(manifest(version=held, files={"a.lua": files}), [BERT]), PINNED, 150.0)
     if taken:
         assert verify(sign(manifest(), [ANNA]), PINNED, 150.0, held=before).signers == {key_id(ANNA.public_key())}

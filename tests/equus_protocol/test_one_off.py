@@ -38,7 +38,7 @@ def reason(blob: bytes, now: float = NOW + 1, threshold: int = 1) -> str:
 
 
 def test_an_order_is_read_whole() -> None:
-    """The order that is read is the one that was built, and a check beside its libraries."""
+    """The order that is read is the one that was built, with its check, its libraries and its signers."""
     order = one_off.read(packed(ANNA, BERT), KEYS, 2, NOW + 1)
     assert (order.id, order.check, order.args, order.on) == (ID, "disk", {"path": "/"}, ("web-1",))
     assert (order.source, order.libraries) == (b"return 1", {"text": b"return 2"})
@@ -64,7 +64,7 @@ def test_patterns(pattern: str, fits: bool) -> None:
 
 
 def test_an_order_names_its_agents() -> None:
-    """One pattern that fits is enough; nobody else is meant."""
+    """An order is for each agent that one of its patterns fits, and for no other."""
     order = one_off.read(packed(on=["db-1", "role=web"]), KEYS, 1, NOW)
     assert order.is_for("x", {"role": "web"})
     assert order.is_for("db-1", {})
@@ -80,7 +80,7 @@ def test_nobody_has_signed_it() -> None:
 
 
 def test_what_was_signed_as_something_else() -> None:
-    """A manifest is no order, though the same key has signed it."""
+    """A manifest is no order, although the same key has signed it."""
     assert reason(one_off.pack(sign(build(FILES, 1, NOW, NOW + 60), [ANNA]), FILES)) == "malformed"
 
 
@@ -142,7 +142,7 @@ def test_how_large() -> None:
     ids=lambda other: str(other)[:30],
 )  # fmt: skip
 def test_what_nobody_can_build(other: dict[str, Any]) -> None:
-    """The writer is told what the reader would refuse."""
+    """An order that its reader would refuse cannot be built."""
     with pytest.raises(ValueError, match=r"\w+ \w+"):
         made(**other)
 
@@ -157,20 +157,20 @@ def test_what_nobody_can_build(other: dict[str, Any]) -> None:
     ids=lambda blob: str(blob[:30]),
 )  # fmt: skip
 def test_noise(blob: bytes) -> None:
-    """Bytes of any kind are refused with a sentence."""
+    """Bytes that are no order are refused as malformed."""
     assert reason(blob) == "malformed"
 
 
 @pytest.mark.parametrize("change", [{"args": []}, {"id": None}, {"on": "web-1"}, {"files": []}, {"expires": "soon"}])
 def test_a_signed_document_is_judged_all_the_same(change: dict[str, Any]) -> None:
-    """A signer with the key can still write nonsense; it is refused, and does no harm."""
+    """A well signed order with a wrong field is refused as malformed, because a signer can make mistakes."""
     document = json.loads(made()) | change
     envelope = sign(json.dumps(document).encode(), [ANNA])
     assert reason(one_off.pack(envelope, FILES)) == "malformed"
 
 
 def test_no_base64() -> None:
-    """A file that can't be decoded is no file."""
+    """An order with a file that cannot be decoded is refused as malformed."""
     blob = packed().replace(base64.b64encode(b"return 1"), b"return 1")
     assert reason(blob) == "malformed"
 

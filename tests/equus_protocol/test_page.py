@@ -79,7 +79,7 @@ def test_every_line_of_the_grammar_is_on_the_page() -> None:
 
 
 def test_every_slug_and_every_reason_is_on_the_page() -> None:
-    """The table of slugs is errors.SLUGS, in full and with nothing else."""
+    """The page has each slug of errors.SLUGS and each reason of REASONS, and no other."""
     table = PAGE.read_text().partition("slug  ")[2].partition("A foreign Helen")[0]
     assert set(re.findall(r"^``([a-z-]+)`` ", table, re.M)) == SLUGS
     assert set(PAGE.read_text().partition("Reasons of our own: ``")[2].partition("``")[0].split()) == REASONS

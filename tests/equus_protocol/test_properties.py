@@ -1,4 +1,4 @@
-"""Tests what holds of every stream of bytes: any split gives the same, everything comes back, nothing unexpected is
+"""Test properties of every stream of bytes: any split gives the same, messages come back, and only declared errors are
 raised.
 
 EQUUS_PROTOCOL_CASES sets the number of random streams (20,000 by default); by hand:
@@ -103,7 +103,7 @@ def test_every_split_gives_the_same(role: Role, stream: bytes, last: str | None)
 
 
 def test_feeding_without_reading_gives_the_same() -> None:
-    """Bytes may come in many pieces before anybody asks, also in the middle of a blob."""
+    """Bytes may be fed in many pieces before any message is read, also in the middle of a blob."""
     whole = outcome(starting(Role.HELEN), [HELENS])
     for cut in range(len(HELENS)):
         ours = starting(Role.HELEN)
@@ -135,7 +135,7 @@ def messages_of(form: Form) -> st.SearchStrategy[m.Message]:
 @settings(max_examples=40, deadline=None, database=None)
 @given(data=st.data())
 def test_every_message_comes_back(form: Form, data: st.DataObject) -> None:
-    """A message is decoded to the same value, whatever its fields, and takes one line and one blob."""
+    """A message is decoded to the same value, whatever its fields are, and takes one line and one blob."""
     message = data.draw(messages_of(form))
     is_hello = form.message is m.Hello
     ours = Conversation(form.sender.peer, (2, message.version) if is_hello else VERSIONS)
@@ -254,7 +254,7 @@ CHUNK = b"x" * 16_384
     ([b"report s 1 a 0\n\n" * 4_000] * 2, 2**18),
 ], ids=["great blob", "announced", "no LF", "half lines", "reports"])  # fmt: skip
 def test_what_a_peer_makes_us_hold(chunks: list[bytes], most: int) -> None:
-    """The held bytes are bounded by one blob and one chunk, whatever is sent."""
+    """The held bytes are bounded by one blob and one chunk, whatever a peer sends."""
     assert traced_peak(chunks) < most
 
 
@@ -270,7 +270,7 @@ def test_a_chunk_is_not_kept_for_the_half_line_at_its_end() -> None:
 
 
 def test_a_failure_keeps_nothing_alive() -> None:
-    """A dead conversation holds no buffers, not even in the frames of its exception."""
+    """A conversation that has failed holds no buffers, not even in the frames of its exception."""
     ours = agreed(Role.HELEN)
     ours.feed(b"frobnicate\n" + b"x" * 100_000)
     for _ in range(3):

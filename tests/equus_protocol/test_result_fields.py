@@ -24,7 +24,7 @@ def test_columns_have_places_without_holes() -> None:
 
 
 def test_each_form_has_one_meaning_of_null() -> None:
-    """A column that can't be null has a default; what JSON must have is the status, and a metric's name."""
+    """A column that cannot be null has a default, and only the status and a metric's name are required in JSON."""
     for each in (*RESULT_FIELDS, *METRIC_FIELDS):
         if each.column is not None:
             assert each.column.nullable == (each.default is None), each.name

@@ -1,4 +1,4 @@
-"""docs/protocol.rst section 4: what a result blob says, in all three languages; no blob makes `parse` raise."""
+"""Test section 4 of docs/protocol.rst: results in all three languages, and that no blob makes `parse` raise."""
 
 from __future__ import annotations
 
@@ -267,7 +267,7 @@ def test_parse(blob: bytes | str, expected: ResultDocument) -> None:
 
 @pytest.mark.parametrize(("text", "metrics"), PERFDATA.values(), ids=PERFDATA)
 def test_performance_data(text: str, metrics: tuple[Metric, ...]) -> None:
-    """Nagios' `'label'=value[unit];[warn];[crit];[min];[max]`; a word that isn't one takes nothing from the others."""
+    """Performance data has the form of Nagios, and a word that is no figure takes nothing from the others."""
     assert parse_plugin(b"fine|" + text.encode(), 0).metrics == metrics
 
 
@@ -347,7 +347,7 @@ def test_the_summary_is_the_first_line_that_is_not_empty(text: str, summary: str
     ("status ok\nmetrics follow", 0, None), ("OK | a=1 b=x c=", 1, 3), ("OK | a=1 words only", 1, None),
 ])  # fmt: skip
 def test_figures_that_cannot_be_read_are_counted(text: str, kept: int, number: int | None) -> None:
-    """A line or word that wants to be a figure is not passed over in silence (F84)."""
+    """A line or word that looks like a figure and cannot be read is counted (F84)."""
     document = parse_plugin(text.encode(), 0)
     assert (len(document.metrics), document.truncated.get("metrics")) == (kept, number)
 
@@ -355,7 +355,7 @@ def test_figures_that_cannot_be_read_are_counted(text: str, kept: int, number: i
 @pytest.mark.adversary(18)
 @pytest.mark.parametrize(("shape", "opening", "closing"), [("lists", "[", "]"), ("objects", '{"a":', "}")])
 def test_depth(shape: str, opening: str, closing: str) -> None:
-    """64 levels are read, 65 are kept as text; so are 100,000, which no parser that recurses survives."""
+    """64 levels are read, and deeper documents are kept as text, also 100,000 levels."""
 
     def nested(levels: int) -> bytes:
         return ('{"status":"ok","x":' + opening * (levels - 1) + "1" + closing * (levels - 1) + "}").encode()
@@ -368,7 +368,7 @@ def test_depth(shape: str, opening: str, closing: str) -> None:
 
 @pytest.mark.parametrize("number", [MAX_METRICS - 1, MAX_METRICS, MAX_METRICS + 1, 3 * MAX_METRICS])
 def test_numbers_of_metrics(number: int) -> None:
-    """1,000 are read; of more the rest is left out, loudly."""
+    """A thousand metrics are read, and the number of all is kept if there are more."""
     expected = {"metrics": number} if number > MAX_METRICS else {}
     as_json = json.dumps({"status": "ok", "metrics": [{"name": f"m{i}", "value": i} for i in range(number)]})
     as_text = "status ok\n" + "".join(f"metric m{i} int {i}\n" for i in range(number))
@@ -380,7 +380,7 @@ def test_numbers_of_metrics(number: int) -> None:
 
 
 def test_words_that_are_no_metrics_are_passed_over_up_to_a_limit() -> None:
-    """4,000 words of performance data are looked at, so that a megabyte of noise costs milliseconds."""
+    """4,000 words of performance data are read, so that a megabyte of noise costs milliseconds."""
     assert parse_plugin(b"|" + b"x " * (MAX_WORDS - 1) + b"a=1", 0).metrics == (Metric("a", 1.0),)
     beyond = parse_plugin(b"|" + b"x " * MAX_WORDS + b"a=1", 0)
     assert (beyond.metrics, beyond.truncated) == ((), {"metrics": 1})
@@ -410,7 +410,7 @@ SLOW = {
 @pytest.mark.adversary(18)
 @pytest.mark.parametrize("text", SLOW.values(), ids=SLOW)
 def test_a_megabyte_of_malice_takes_no_time(text: str) -> None:
-    """A linear reader ends within some 50 ms of CPU, a quadratic one takes minutes: 2 s tell them apart anywhere."""
+    """A hostile megabyte is read within 2 s of CPU, in which a linear reader ends and a quadratic one does not."""
     began = time.process_time()
     parse(text.encode())
     parse_plugin(text.encode(), 0)
@@ -437,7 +437,7 @@ _DOCUMENTS = st.builds(
 @settings(max_examples=150, deadline=None, database=None)
 @given(_DOCUMENTS)
 def test_documents_come_back(document: ResultDocument) -> None:
-    """parse reads what to_json writes, which is JSON that any reader takes."""
+    """A document that to_json writes is read again as the same, also without escapes."""
     text = json.dumps(to_json(document), allow_nan=False)
     assert parse(text.encode()) == document
     assert parse(json.dumps(to_json(document), ensure_ascii=False).encode()) == document

@@ -75,26 +75,26 @@ def test_bare_keys_begin_where_they_signed() -> None:
 
 @pytest.mark.adversary(30)
 def test_root_with_only_the_new_keys_signature() -> None:
-    """An attacker on Helen can make a key and sign with it; the old key has not said so."""
+    """A root with a signature of its own new key alone is refused, since a captured Helen can make such a key."""
     assert reason(roots.follow_all, [root(2, [MALLORY], [MALLORY])], held(1, ANNA)) == "bad-signature"
     assert reason(roots.follow, root(2, [MALLORY], [MALLORY]), held(1, ANNA)) == "bad-signature"
 
 
 def test_root_that_its_own_keys_did_not_sign() -> None:
-    """A key that nobody has, or one that was named by mistake, would end all updates for good."""
+    """A root that its own keys did not sign is refused, because a key that nobody has would end all updates."""
     assert reason(roots.follow_all, [root(2, [BERT], [ANNA])], held(1, ANNA)) == "bad-signature"
     assert reason(roots.follow_all, [root(2, [BERT, CARA], [ANNA, BERT], 2)], held(1, ANNA)) == "bad-signature"
 
 
 def test_root_threshold() -> None:
-    """Two of two, of the old keys, and one of them signing twice is one."""
+    """A threshold of two needs two of the old keys, and one that signs twice counts once."""
     two = held(1, ANNA, BERT, threshold=2)
     assert roots.follow_all([root(2, [CARA], [ANNA, BERT, CARA])], two)[0] == held(2, CARA)
     assert reason(roots.follow_all, [root(2, [CARA], [ANNA, ANNA, CARA])], two) == "bad-signature"
 
 
 def test_root_rollback_attack() -> None:
-    """An older root, whose keys were given up with reason, changes nothing."""
+    """An older root changes nothing, because its keys were given up."""
     chain = [root(1, [ANNA], [ANNA]), root(2, [BERT], [ANNA, BERT])]
     now, _ = roots.follow_all(chain, Root(keys_of(ANNA)))
     assert roots.follow_all(chain[:1], now) == (now, None)
@@ -103,7 +103,7 @@ def test_root_rollback_attack() -> None:
 
 
 def test_root_that_was_passed_over() -> None:
-    """Roots are followed one by one: a root in between may have given a key up."""
+    """A root that skips a version is refused, because the one in between may have given a key up."""
     assert reason(roots.follow_all, [root(3, [CARA], [ANNA, CARA])], held(1, ANNA)) == "bad-signature"
 
 
@@ -175,8 +175,8 @@ SEEN = [
 
 @pytest.mark.parametrize(("of", "newer", "refused"), SEEN)
 def test_an_older_statement(of: bytes, newer: float, refused: str | None) -> None:
-    """One of the same manifest says the same: another Helen of the network made it. One of another manifest is held
-    back. (J7)
+    """An older statement about the same manifest counts, since another Helen made it; one before another manifest's
+    does not (J7).
     """
     seen = Freshness(read_unverified(of).version, read_unverified(of).digest, NOW + newer)
 
@@ -191,7 +191,7 @@ def test_an_older_statement(of: bytes, newer: float, refused: str | None) -> Non
 
 
 def test_freshness_of_another_manifest() -> None:
-    """A statement of another set is refused, also under the same number."""
+    """A statement about another set is refused, also under the same version or digest."""
     assert reason(judged, said(of=OTHER)) == "frozen"
     assert reason(judged, said(version=8)) == "frozen"
     assert reason(judged, said(digest="0" * 64)) == "frozen"
@@ -204,7 +204,7 @@ def test_freshness_by_a_wrong_key() -> None:
 
 
 def test_freshness_introduces_no_files() -> None:
-    """A document that the online key signs is no manifest and no root, whatever is written into it."""
+    """A statement is neither a manifest nor a root, whatever fields it has."""
     files = {"evil.lua": {"sha256": "a" * 64, "size": 1}}
     statement = said(files=files, expires=NOW + LIFE, threshold=1)
     assert reason(verify, statement, keys_of(ANNA), NOW) == "bad-signature"
@@ -218,7 +218,7 @@ def test_freshness_introduces_no_files() -> None:
     {"created": float("inf")}, {"created": -1}, {"created": 2**40}, {"version": "7"}, {"digest": 7},
 ], ids=repr)  # fmt: skip
 def test_what_is_no_freshness(changes: dict[str, Any]) -> None:
-    """A date that never grows old (NaN) would be a freeze for ever."""
+    """A statement with a wrong type or time is refused, because NaN would keep a manifest fresh without an end."""
     assert reason(judged, said(**changes)) == "frozen"
 
 
@@ -237,7 +237,7 @@ def test_a_delivery_is_the_same_manifest() -> None:
 
 
 def test_a_delivery_fits_into_a_blob() -> None:
-    """The newest roots are those that stay: whoever holds one of them can go on."""
+    """A delivery fits into a blob with as many of the newest roots as fit, so that their holders can go on."""
     great = MANIFEST[:-1].ljust(MAX_MANIFEST - ROOM - 1) + b"}"
     many = [Ed25519PrivateKey.generate() for _ in range(MAX_SIGNATURES)]
     chain = [root(number, many, many) for number in range(1, MAX_ROOTS + 2)]
@@ -293,7 +293,7 @@ DEFENCES: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], Callable[[], obj
 def test_each_attack_succeeds_without_its_defence(
     monkeypatch: pytest.MonkeyPatch, take_out: Callable[[pytest.MonkeyPatch], None], attack: Callable[[], object]
 ) -> None:
-    """The tests above can fail: with a defence taken out, the test of its attack does."""
+    """The test of an attack fails if its defence is taken out."""
     with monkeypatch.context() as patch:
         take_out(patch)
         with pytest.raises((AssertionError, pytest.fail.Exception)):

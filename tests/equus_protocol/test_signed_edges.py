@@ -79,7 +79,7 @@ def test_the_fields_of_a_manifest(name: str, value: Any, is_taken: bool) -> None
 
 
 def test_the_number_of_files() -> None:
-    """Five thousand, and no more; a caller may allow fewer."""
+    """A manifest has at most 5,000 files, and a caller may allow fewer."""
     listed = {f"a{number}.lua": FILE for number in range(5_001)}
     assert len(manifest.read_files(dict(list(listed.items())[:5_000]))) == 5_000
     assert refused(manifest.read_files, listed) == "malformed"
@@ -106,7 +106,9 @@ def test_what_is_held_is_not_gone_back_from() -> None:
     (1, 1, None), (2, 1, None), (2, 2, None), (1, 2, "bad-signature"), (0, 1, "bad-signature"),
 ])  # fmt: skip
 def test_how_many_must_sign(signed: int, threshold: int, reason: str | None) -> None:
-    """Different keys of those that are pinned; a stranger's signature is none, and the same key twice is one."""
+    """As many different pinned keys must sign as the threshold says; another key counts for nothing, and one twice as
+    one.
+    """
     text = json.dumps({"type": manifest.TYPE, "version": 1, "created": 1, "expires": NOW + 1, "files": {}}).encode()
     envelope = manifest.sign(text, [*KEYS[:signed], *KEYS[:signed], KEYS[5]])
     for typed in (True, False):
@@ -277,7 +279,7 @@ def test_when_a_statement_counts(now: float, newest: float, is_stale: bool) -> N
     (Freshness(6, "e" * 64, NOW), 0.0, False), (Freshness(6, "e" * 64, NOW - 9), NOW + 1, True), (None, 0.0, False),
 ])  # fmt: skip
 def test_a_statement_after_one_about_another_manifest(seen: Freshness | None, newest: float, is_stale: bool) -> None:
-    """An older one is refused; about the same manifest it is that of another Helen."""
+    """An older statement than one about another manifest is refused, and one about the same manifest is accepted."""
     assert stale(a_statement(), NOW, seen=seen, newest=newest) is is_stale
 
 
@@ -289,7 +291,7 @@ def test_a_statement_after_one_about_another_manifest(seen: Freshness | None, ne
     ({"created": ...}, True), ({"created": int(NOW)}, False),
 ])  # fmt: skip
 def test_the_fields_of_a_statement(changes: dict[str, Any], is_stale: bool) -> None:
-    """Any fault leaves none that counts."""
+    """A statement with any fault does not count."""
     assert stale(a_statement(**changes)) is is_stale
     assert stale(None) and stale(b"x") and stale(a_statement(), typed=True) is False
     assert refused(freshness.verify, a_statement(), PUBLIC[1], DOCUMENT, NOW) == "frozen"
@@ -419,7 +421,7 @@ def test_whom_an_order_is_for(on: tuple[str, ...], name: str, labels: dict[str, 
 
 
 def test_an_order_that_is_built_is_one_that_is_read() -> None:
-    """The same limits on both sides."""
+    """An order that can be built can be read, with the same limits on both sides."""
     given = ("0" * 32, "a", {"a.lua": b"x"}, {"n": 1}, ["*"], NOW)
     blob = one_off.pack(one_off.sign(one_off.build(*given, NOW + DAY), KEYS[:1]), {"a.lua": b"x"})
     assert one_off.read(blob, PINNED, 1, NOW, typed=True).expires == NOW + DAY

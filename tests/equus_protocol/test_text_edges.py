@@ -1,4 +1,4 @@
-"""Results and plugin text at their edges: limits of numbers, words and lists, cuts, and defaults."""
+"""Test results and plugin text at their edges: limits of numbers, words and lists, cuts, and defaults."""
 
 from __future__ import annotations
 
@@ -53,7 +53,9 @@ def test_decimals(text: str, value: float | None) -> None:
     ("-0", 0.0, None),
 ])  # fmt: skip
 def test_values_of_metrics(raw: str, value: Any, text: str | None) -> None:
-    """A number, a text that stands for one, or nothing; others are no metric, and counted."""
+    """The value of a metric is a number, a text for one, or null, and a metric with another value is counted as
+    lost.
+    """
     document = parse(b'{"status": "ok", "metrics": [{"name": "m", "value": %b}]}' % raw.encode())
     if value is ...:
         assert (document.metrics, document.truncated) == ((), {"metrics": 1})
@@ -126,7 +128,7 @@ def test_lists_at_their_limits() -> None:
     (b"7", "opaque-result"),
 ])  # fmt: skip
 def test_what_is_read_at_all(blob: bytes, reason: str | None) -> None:
-    """JSON of ours, or plugin text; the rest is kept as it is."""
+    """A blob is read as JSON or as plugin text, and any other is kept as output."""
     document = parse(blob)
     assert document.reason == reason
     if reason is not None:
@@ -231,7 +233,7 @@ def test_the_parts_of_a_nagios_plugin(text: str, found: Any) -> None:
     ("a=-.5", Metric("a", -0.5)), ("a=1e999", Metric("a", None, text="1e999")),
 ])  # fmt: skip
 def test_a_figure(text: str, metric: Metric) -> None:
-    """Label, value, unit and four limits."""
+    """A figure has a label, a value, a unit and four limits."""
     assert _perfdata(text) == ((metric,), 0)
 
 

@@ -233,7 +233,7 @@ def test_good_messages_before_a_bad_line_are_heard() -> None:
     (b"error " + b"x" * 1_017 + b"\n", "x" * 1_017),
 ])  # fmt: skip
 def test_error_takes_what_is_there(line: bytes, message: str) -> None:
-    """§3: a reader takes the rest of an `error` line, whatever it is, and the conversation is over."""
+    """A reader takes the rest of an `error` line, whatever it is, and the conversation is over (§3)."""
     equus = Conversation(EQUUS)
     equus.feed(line + b"reload\n")
     assert equus.next_message() == m.Error(message)
@@ -242,7 +242,7 @@ def test_error_takes_what_is_there(line: bytes, message: str) -> None:
 
 
 def test_a_refused_message_changes_nothing() -> None:
-    """§7: what may not be said leaves no trace, and the conversation goes on."""
+    """A message that may not be sent changes nothing, and the conversation goes on (§7)."""
     helen = Conversation(HELEN)
     helen.feed(b"hello 1 kit\n")
     helen.next_message()
@@ -262,7 +262,7 @@ def test_trace_reads_like_the_page() -> None:
 
 
 def test_outstanding_survives_the_end() -> None:
-    """A caller that waits for an answer can be told that none will come."""
+    """Outstanding checks are kept at the end, so that their callers can be told that no answer will come."""
     stage = play(HELEN, HELLO_1, "> check a 1 # << {}", "> check b 2 # << {}")
     stage.ours.hang_up()
     assert stage.ours.outstanding == {1: "a", 2: "b"}
@@ -272,7 +272,7 @@ def test_outstanding_survives_the_end() -> None:
 
 
 def test_a_conversation_of_version_1_alone() -> None:
-    """§3: a Helen who speaks version 1 only refuses 2, and knows none of its words, not even before hello."""
+    """A Helen of version 1 alone refuses version 2, and knows none of its words, not even before hello (§3)."""
     for line, slug in ((b"hello 2 kit\n", "unsupported-protocol-version"), (b"ping 1\n", "unknown-command"),
                        (b"enrol 1 a 2\n{}\n", "unknown-command")):  # fmt: skip
         helen = Conversation(HELEN, versions=(1,))
@@ -284,7 +284,7 @@ def test_a_conversation_of_version_1_alone() -> None:
 
 @pytest.mark.adversary(16)
 def test_a_turn_has_limits() -> None:
-    """§8: 256 messages or 256 KiB, then the others have their turn; nothing is lost, and faults come in their place."""
+    """A turn ends after 256 messages, and nothing is lost, and a fault comes in its place (§8)."""
     helen = play(HELEN, HELLO_2).ours
     helen.feed(b"ping 1\n" * 600 + b"nonsense\n")
     sizes = []
@@ -325,7 +325,7 @@ def test_a_turn_counts_bytes() -> None:
     (b"report s 1 a 2\n{}\n", None), (b"report s 1 a 0\n", "blob"), (b"report s 1 a 2\n{}\np", "line"),
 ])  # fmt: skip
 def test_what_a_deadline_is_for(data: bytes, part: str | None) -> None:
-    """§8: whoever keeps the time asks what the peer is in the middle of."""
+    """`unfinished` names the part that the peer has begun, a line or a blob, for a deadline (§8)."""
     helen = play(HELEN, HELLO_2).ours
     helen.feed(data)
     while helen.next_message() is not None:

@@ -155,7 +155,7 @@ class One:
 
 
 def test_a_stream_that_is_attached_allows_the_first_bytes() -> None:
-    """Or ends the local side, if it is over already."""
+    """A stream that is attached allows the first bytes, or ends the local side if it is over."""
     one = One()
     one.stream.attach(one.local)
     assert (one.sent, one.local.did, one.stream.is_open, one.stream.is_over) == (
@@ -189,7 +189,7 @@ def test_a_local_side_that_is_quicker_is_paused_once() -> None:
 
 
 def test_what_waits_is_sent_before_the_end() -> None:
-    """An end of the local side closes the tunnel once nothing waits; without credit it waits on."""
+    """The end of the local side closes the tunnel once no byte waits, and waits itself without credit."""
     one = One(credit=3)
     one.stream.read(b"abcde")
     one.stream.ended()
@@ -203,7 +203,7 @@ def test_what_waits_is_sent_before_the_end() -> None:
 
 
 def test_a_side_that_takes_nothing_allows_nothing() -> None:
-    """Bytes that come are written all the same; when it takes again more is allowed."""
+    """A local side that is paused gets its bytes and allows no more until it goes on."""
     one = One(granted=WINDOW)
     one.stream.attach(one.local)
     assert one.sent == []

@@ -1,4 +1,6 @@
-"""Tunnels between a Helen and an agent in memory: turns, slow readers, both ways of ending, and what is held."""
+"""Test tunnels between a Helen and an agent in memory: turns, slow readers, both ways of ending, and the bytes that are
+held.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ class Local:
 
 
 class Side:
-    """One side of the connection, its tunnels, and turns of a reactor that are taken by hand."""
+    """Play one side of the connection with its tunnels, and take the reactor's turns by hand."""
 
     def __init__(self, role: Role) -> None:
         self.conversation = Conversation(role)
@@ -122,7 +124,7 @@ def test_a_reader_that_is_slow_stops_the_other_side_and_goes_on() -> None:
 
 
 def test_a_connection_that_is_full_gets_nothing_more() -> None:
-    """No frame is sent while the connection holds bytes; they go when it is woken."""
+    """No frame is sent while the connection holds bytes, and the frames go when it is woken."""
     stage = Stage()
     _, theirs, here, _ = stage.open()
     stage.agent.takes = False
@@ -136,7 +138,7 @@ def test_a_connection_that_is_full_gets_nothing_more() -> None:
 
 
 def test_tunnels_take_turns() -> None:
-    """One that has much to send gives way after each message, and what else is said goes between two."""
+    """A tunnel with much to send gives way after each message, and other messages go between two."""
     stage = Stage()
     (_, much, _, _), (_, little, _, _) = stage.open(7), stage.open(8)
     stage.agent.said.clear()
@@ -150,7 +152,7 @@ def test_tunnels_take_turns() -> None:
 
 
 def test_when_a_connection_fills_up_in_the_middle_of_a_turn_the_others_are_first_next_time() -> None:
-    """No tunnel is left behind for ever by one that is always ready."""
+    """A connection that fills up in a turn begins the next turn with the tunnels that had none."""
     stage = Stage()
     (_, one, _, _), (_, other, _, _) = stage.open(7), stage.open(8)
     stage.agent.said.clear()
@@ -166,7 +168,7 @@ def test_when_a_connection_fills_up_in_the_middle_of_a_turn_the_others_are_first
 
 @pytest.mark.parametrize("ends", ["helen", "agent"])
 def test_a_stream_that_ends_is_sent_to_its_end(ends: str) -> None:
-    """Bytes that were read before the end arrive; then both close, the other local side ends, and the id is free."""
+    """Bytes that were read before an end arrive, then both sides close, and the id is free."""
     stage = Stage()
     ours, theirs, here, there = stage.open()
     reasons: list[str] = []
@@ -197,7 +199,7 @@ def test_both_sides_close_at_once() -> None:
 
 
 def test_a_tunnel_that_is_refused() -> None:
-    """The reason is the agent's; a local side that comes later is ended at once."""
+    """A refused tunnel has the agent's reason, and a local side that is attached later ends at once."""
     stage = Stage()
     stage.helen.say(m.Tunnel(3, "ssh", 0, b"{}"))
     ours, reasons = stage.helen.streams.add(3), []
@@ -224,7 +226,7 @@ def test_a_lost_connection_ends_all() -> None:
 
 
 def test_closing_all_says_why() -> None:
-    """The policy has changed: each tunnel is closed with that reason."""
+    """Closing all tunnels sends the reason for each."""
     stage = Stage()
     stage.open(7)
     stage.open(8)

@@ -88,7 +88,7 @@ def test_what_a_peer_may_not_do_in_a_tunnel(role: Role, data: bytes, slug: str) 
 ])  # fmt: skip
 @pytest.mark.parametrize("role", Role)
 def test_what_we_may_not_do_in_a_tunnel(role: Role, message: m.Message) -> None:
-    """Our own mistake is refused before it is on the wire, and changes no account."""
+    """A wrong message in a tunnel is refused before it is sent, and changes no account."""
     pair = opened()
     with pytest.raises(LocalProtocolError):
         pair.ends[role].send(message)
@@ -111,7 +111,7 @@ def test_the_last_byte_of_the_credit_and_the_greatest_window() -> None:
     (b"tunnel 8 ssh 1 4097\n", "blob-too-large"),
 ])  # fmt: skip
 def test_what_helen_may_not_open(line: bytes, slug: str) -> None:
-    """Ids of checks and of tunnels are one set."""
+    """A tunnel with an id in use, or with too great a window, is refused; ids of checks and tunnels are one set."""
     pair = opened()
     pair.say(Role.HELEN, m.Check("load", 9, b"{}"))
     ours = pair.ends[Role.EQUUS]
@@ -125,7 +125,7 @@ def test_what_helen_may_not_open(line: bytes, slug: str) -> None:
 
 
 def test_one_tunnel_too_many() -> None:
-    """16 are open at once; a place is free when both sides have closed, not before."""
+    """At most 16 tunnels are open, and a place is free once both sides have closed."""
     pair = Pair()
     for number in range(MAX_TUNNELS):
         pair.say(Role.HELEN, m.Tunnel(number, "ssh", 1, b""))
@@ -236,7 +236,7 @@ def test_every_stream_comes_out_as_it_went_in(down: bytes, up: bytes, window: in
 
 
 def test_a_reader_that_takes_nothing_stops_the_stream_and_costs_a_window() -> None:
-    """A program that writes without an end: 64 MiB are offered, and what is held is the window and one read."""
+    """A reader that takes nothing stops a stream of 64 MiB, and the held bytes are a window and one read."""
     pair = opened(window=WINDOW)
     end, chunk = TunnelEnd(7, pair.account(Role.EQUUS)), bytes(65_536)
     held: list[m.Message] = []
@@ -258,7 +258,7 @@ def test_a_reader_that_takes_nothing_stops_the_stream_and_costs_a_window() -> No
 
 
 def test_windows_are_few() -> None:
-    """A megabyte that is taken at once costs eight messages, one for each half of the window."""
+    """A megabyte that is read at once costs eight window messages, one for each half of the window."""
     pair = opened(window=WINDOW)
     sender, reader = TunnelEnd(7, pair.account(Role.EQUUS)), TunnelEnd(7, pair.account(Role.HELEN))
     windows = 0
@@ -275,7 +275,7 @@ def test_windows_are_few() -> None:
 
 
 def test_an_end_is_silent_once_either_side_has_closed() -> None:
-    """Bytes that wait are not sent any more, and nothing more is allowed."""
+    """An end sends and allows nothing once either side has closed."""
     for closer in Role:
         pair = opened(window=MAX_FRAME, back=MAX_FRAME)
         end = TunnelEnd(7, pair.account(Role.EQUUS))

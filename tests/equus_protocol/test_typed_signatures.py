@@ -67,7 +67,9 @@ def test_without_the_kind_nothing_is_taken(kind: str) -> None:
 
 
 def test_the_sentence_names_keys_that_left_the_kind_out() -> None:
-    """An old `helen push --key` has signed: the refusal says what is missing, and by which key (F36)."""
+    """The refusal of signatures without the kind, as of an old `helen push --key`, names what is missing and the key
+    (F36).
+    """
     document = json.loads(manifest.sign(SET, [ANNA]))
     del document["signatures"][0]["typed"]
     with pytest.raises(ManifestRefused) as refused:
@@ -76,7 +78,9 @@ def test_the_sentence_names_keys_that_left_the_kind_out() -> None:
 
 
 def test_both_generations_verify_what_is_signed_now() -> None:
-    """An agent of 0.1.0 reads `signature` over the bytes alone; typed bytes begin with the kind and a zero byte."""
+    """A signature can be verified over the bytes alone, as agents of 0.1.0 do, and another one over the kind and the
+    bytes.
+    """
     [one] = json.loads(manifest.sign(SET, [ANNA]))["signatures"]
     decoded = {name: base64.b64decode(one[name]) for name in ("signature", "typed")}
     ANNA.public_key().verify(decoded["signature"], SET)
@@ -86,7 +90,7 @@ def test_both_generations_verify_what_is_signed_now() -> None:
 
 
 def test_a_root_of_before_is_followed_by_one_that_demands_the_kind() -> None:
-    """A root of 0.1.0 doesn't say `typed`: plain signatures go on under it, and end with the next root (F36)."""
+    """Plain signatures count under a root of 0.1.0, which a root that demands the kind may follow (F36)."""
     before = roots.read(roots.sign(roots.build(1, [ANNA.public_key()], 1, None, typed=False), [ANNA]))
     assert (before.typed, before.kind(roots.TYPE)) == (False, None)
     after = roots.follow(roots.sign(ROOT, [ANNA, BERT]), before)

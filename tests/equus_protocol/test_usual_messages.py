@@ -38,7 +38,7 @@ def written(draw: Any) -> bytes:
 
 
 def known(is_short: bool) -> Conversation:
-    """A conversation in version 2 with three checks outstanding. With a trace everything goes the long way."""
+    """Return a conversation in version 2 with three checks outstanding. With a trace everything goes the long way."""
     ours = Conversation(Role.HELEN)
     for word in WORDS:
         STRINGS[word]
@@ -132,7 +132,7 @@ def test_every_cut_of_good_ones() -> None:
 
 
 def test_a_result_asked_for_in_the_middle_of_a_turn() -> None:
-    """The owner's words while it hears count at once: an answer to it may be in the same chunk."""
+    """A check that is sent in the middle of a turn counts at once, so that its result may be in the same chunk."""
     ours = known(True)
     ours.feed(b"report s 1 disk 2\n{}\nresult 5 disk 2\n{}\n")
     heard = []

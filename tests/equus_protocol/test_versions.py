@@ -16,7 +16,7 @@ VERSION_1 = {(Role.EQUUS, b"hello"), (Role.EQUUS, b"result"), (Role.HELEN, b"rel
 
 
 def test_the_first_version_of_each_command() -> None:
-    """Four are of version 1, and all others of version 2."""
+    """Four commands are of version 1, and all others of version 2."""
     assert {(form.sender, form.command): form.version for form in FORMS} == {
         (form.sender, form.command): 1 if (form.sender, form.command) in VERSION_1 else 2 for form in FORMS
     }
@@ -43,7 +43,7 @@ INTS = [("-2147483648", -2_147_483_648), ("2147483647", 2_147_483_647), ("-1", -
 
 @pytest.mark.parametrize(("text", "value"), INTS)
 def test_ints(text: str, value: int) -> None:
-    """The whole range of int32 is read and written; ids are the part of it from 0 on."""
+    """The whole range of int32 is read and written, and ids are the part of it from 0 on."""
     assert read_int(text.encode()) == value
     assert codec.INT.write(value) == text.encode()
     if value >= 0:

@@ -1,4 +1,6 @@
-"""A group that grows and shrinks: machines join with one token, most vanish without a word, and leave the lists."""
+"""Test a group that grows and shrinks: machines join with one token, most vanish without a word, and leave the
+lists.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +69,9 @@ def group(tmp_path: Path) -> Iterator[Group]:
 
 
 def test_most_of_a_group_vanishes(group: Group) -> None:
-    """One token of many uses brings them in with its labels; those that are killed are forgotten without a word."""
+    """A token of many uses admits a group with its labels, and machines that are killed are forgotten without a
+    word.
+    """
     names = [f"asg-{number}" for number in range(SIZE)]
     words = [
         "--uses",

@@ -1,4 +1,4 @@
-"""kill -9 of Helen, of agents, of both, at random; afterwards the history is compared with what was acknowledged.
+"""Test kill -9 of Helen, of agents and of both at random, and compare the history with the acknowledged results.
 
 Real processes, a real sandbox. The seed is printed with a failure; HELEN_KILL_SEED and HELEN_KILL_ROUNDS run it again,
 or longer, by hand.
@@ -58,7 +58,7 @@ class Mortals(Local):
         return found
 
     def is_drained(self):
-        """Every agent is connected, and Helen has all that it numbered so far."""
+        """Tell if every agent is connected, and Helen has all results that it numbered so far."""
         agents = self.client.get("/api/v1/agents")["agents"]
         return len(agents) == len(AGENTS) and all(agent["connected"] for agent in agents)
 

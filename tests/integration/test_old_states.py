@@ -1,4 +1,6 @@
-"""States of older Helens under this one, and under the older one again: nothing is lost, refusals say what to do."""
+"""Test states of older Helens under this one, and under the older one again: nothing is lost, and refusals say what to
+do.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ def lost(lives: Lives) -> tuple[str, ...]:
 
 @pytest.mark.parametrize("schema", [4, 8])
 def test_a_state_goes_on_and_back_and_on_again(lives: Lives, tmp_path: Path, schema: int) -> None:
-    """The agent reports to each of them with one identity; the way back is the one that the refusal names (20)."""
+    """An agent reports to each Helen with one identity, and the way back to the older one is the one that the refusal
+    names (20).
+    """
     old, state = interpreter_of(f"schema-{schema}", tmp_path), lives.folder / "state"
     begin(lives, old)
     lives.stop()

@@ -15,7 +15,9 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.mark.long  # a hundred agents and Helen take all processors
 @pytest.mark.integration
 def test_fifty_pushes_cost_a_hundred_agents_nothing():
-    """No agent is disconnected, no sequence number is missing or doubled, and no result names code never pushed."""
+    """Fifty pushes disconnect no agent, lose and double no sequence number, and no result names code that was never
+    pushed.
+    """
     words = [sys.executable, str(ROOT / "bench" / "push.py"), "--agents", "100", "--pushes", "50"]
     words += ["--processes", "2", "--output", "json"]
     done = subprocess.run(words, cwd=ROOT, env=None, capture_output=True, text=True, timeout=900)

@@ -1,4 +1,4 @@
-"""`helen quickstart` as a stranger would start it: real processes, real checks of this machine."""
+"""Test `helen quickstart` as a new user starts it: real processes, and real checks of this machine."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ def pids(state: Path) -> list[int]:
 
 
 def test_first_results_a_second_start_and_the_end(tmp_path: Path) -> None:
-    """Results of three checks, then all others are there; who starts it again is told; nothing stays behind."""
+    """The first results of three checks are shown, a second start is refused with a sentence, and no process stays
+    behind.
+    """
     state = tmp_path / "state"
     with quickstart(state, "--seconds", "300", "--listen", "localhost") as first:
         assert first.stdout is not None

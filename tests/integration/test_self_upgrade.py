@@ -56,7 +56,7 @@ def helen(tmp_path: Path) -> Iterator[Running]:
 
 
 def begin(helen: Running, name: str, allowed: bool) -> Program:
-    """An agent whose policy allows upgrades, or does not."""
+    """Start an agent whose policy allows upgrades, or does not."""
     policy = helen.folder / f"{name}.toml"
     policy.write_text(f"[upgrade]\nallow = {str(allowed).lower()}\n")
     policy.chmod(0o644)
@@ -97,7 +97,7 @@ def test_the_real_wheel_arrives_and_is_confirmed(
 
 
 def test_nobody_confirms(helen: Running, alone: Path) -> None:
-    """The command fails, and says who refused and why (J1)."""
+    """A push that no agent confirms fails, and says which agent refused and why (J1)."""
     agent = begin(helen, "web-1", False)
     try:
         wait_until(lambda: helen.client.get("/api/v1/results")["results"], "result of the agent")

@@ -1,4 +1,6 @@
-"""Fifty machines join with one token, forty vanish: nobody is told, and they are on no list. (Issue 19, part 1.)"""
+"""Test fifty machines that join with one token, of which forty vanish: none is reported, and they are on no list.
+(Issue 19, part 1.)
+"""
 
 from __future__ import annotations
 

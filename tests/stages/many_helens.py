@@ -100,7 +100,7 @@ class Fleet:
     # --------------------------------------------------------------------------------------- acting
 
     def leave_her(self, number: int, how: signal.Signals) -> float:
-        """A Helen is killed or ended; return how long it takes until all of its agents report to others."""
+        """Kill or end a Helen, and return the seconds until all of its agents report to others."""
         members, since, began = self.members(number), time.time(), time.monotonic()
         self.moved[how] += len(members)
         self.helens[number].signal(how)

@@ -162,7 +162,7 @@ def test_what_is_equal_to_itself(value):
     ],
 )
 def test_what_counts_as_equal(one, other, equal):
-    """Numbers are equal if nearly so, tables if all of them is, and an empty list equals an empty table."""
+    """Numbers are equal if nearly so, tables if all their fields are, and an empty list equals an empty table."""
     assert same(one, other) is equal
 
 

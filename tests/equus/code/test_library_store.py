@@ -104,9 +104,7 @@ def test_what_a_killed_process_has_made_becomes_durable(tmp_path, disk):
 @pytest.mark.parametrize("is_new_process", [False, True])
 @pytest.mark.parametrize("step", range(1, 9))
 def test_the_end_of_the_process_at_any_step(tmp_path, disk, step, is_new_process):
-    """A start after an end at any step finds the set before or the new one, and the next push leaves two sets and no
-    other file.
-    """
+    """A start after an end at any step finds the set before or the new one; the next push leaves two sets alone."""
     store = LibraryStore(tmp_path)
     store.save(held(1, b"a", b"b"))
     store.save(held(2, b"a", b"c"))

@@ -1,6 +1,4 @@
-"""Test news that are kept from an agent: they are found by its own clock, and told in the log, the self-report and to
-other Helens.
-"""
+"""Test news that are kept from an agent: its own clock finds them, and it tells log, self-report and Helens."""
 
 import json
 

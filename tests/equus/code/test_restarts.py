@@ -19,7 +19,7 @@ class Ended(list):
 
 @pytest.fixture
 def installed(monkeypatch):
-    """Another version is installed than the one that runs."""
+    """Pretend that another version is installed than the one that runs."""
     monkeypatch.setattr(launcher, "installed_version", lambda: "1.1")
 
 

@@ -12,7 +12,7 @@ HELEN = "helen:4400"
 
 
 class Stage:
-    """An agent's news in a folder, written at once, at a time that the test sets."""
+    """Hold an agent's news in a folder, written at once, at a time that the test sets."""
 
     def __init__(self, folder):
         self.folder, self.now = folder, 0.0

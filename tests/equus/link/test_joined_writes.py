@@ -4,7 +4,7 @@ from equus.link.joined_writes import MAX_UNSENT, JoinedWrites
 
 
 def test_one_write_for_all_that_was_added():
-    """The size falls to nothing with it."""
+    """One write sends all bytes that were added, and leaves a size of 0."""
     written, timers = [], []
     out = JoinedWrites(lambda name, seconds, call: timers.append((name, seconds)), print, written.append)
     assert out.add(b"ping 1\n") and out.add(b"pong 2\n")
@@ -15,7 +15,7 @@ def test_one_write_for_all_that_was_added():
 
 
 def test_nothing_is_planned_while_helen_does_not_read():
-    """The planned write is cancelled; after `resume` all of it leaves with the next flush."""
+    """A pause cancels the planned write, and after `resume` the next flush sends all bytes."""
     written, timers, cancelled = [], [], []
     out = JoinedWrites(lambda *given: timers.append(given), cancelled.append, written.append)
     out.pause()
@@ -26,7 +26,7 @@ def test_nothing_is_planned_while_helen_does_not_read():
 
 
 def test_the_bound():
-    """MAX_UNSENT bytes may wait, and not one more; `clear` lets go of them."""
+    """At most MAX_UNSENT bytes may wait, and `clear` drops them."""
     out = JoinedWrites(print, print, print)
     out.is_writable = False
     assert out.add(b"x" * MAX_UNSENT)

@@ -1,4 +1,4 @@
-"""A silent Helen: when it is pinged and when it is dropped, and that an agent which slept judges no silence."""
+"""Test when a silent Helen is pinged and dropped, and that an agent that slept does not count the silence."""
 
 import pytest
 
@@ -61,9 +61,7 @@ def test_an_agent_that_slept_does_not_switch_before_it_has_pinged(meet, ear, sle
 
 
 def test_with_another_helen_to_go_to_silence_is_not_borne_for_long(meet, ear):
-    """With another Helen in reach, a silent one is pinged after 4 s while an answer is due, and dropped 4 s later; any
-    byte begins anew.
-    """
+    """With another Helen in reach, one that owes an answer is pinged after 4 s of silence and dropped 4 s later."""
     helen = meet(ear)
     helen.hear()
     helen.say(EMPTY)

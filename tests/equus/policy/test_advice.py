@@ -1,4 +1,4 @@
-"""The lines that operators are advised to add to a policy."""
+"""Test the lines that operators are advised to add to a policy."""
 
 from __future__ import annotations
 

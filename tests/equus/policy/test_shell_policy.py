@@ -18,7 +18,7 @@ def shell(text: str) -> ShellPolicy | None:
     "", "[shell]\n", '[shell]\nusers = ["root"]\nauthorized_keys = "/k"\n', GOOD.replace("true", "false"),
 ])  # fmt: skip
 def test_nobody_is_let_in_unless_it_is_said(text: str) -> None:
-    """`allow` alone opens, and is false where it is missing."""
+    """Only `allow = true` lets a login in, and without it [shell] counts for nothing."""
     assert shell(text) is None
 
 

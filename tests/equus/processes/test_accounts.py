@@ -70,7 +70,7 @@ def test_no_plugin_has_the_user_of_the_workers(host: Callable[..., None]) -> Non
 
 
 def test_a_plugin_as_root_is_told(host: Callable[..., None]) -> None:
-    """Unless each has a user, or the account is there (F74)."""
+    """A plugin as root is reported, unless each plugin has a user or the account exists (F74)."""
     host()
     assert [run_as_root(users) for users in ([], ["nobody"], ["nobody", None])] == [False, False, True]
     host(equus_plugins=991)
@@ -80,7 +80,7 @@ def test_a_plugin_as_root_is_told(host: Callable[..., None]) -> None:
 
 
 def test_spare_numbers_are_in_no_range_that_is_given_out() -> None:
-    """systemd's DynamicUser ends at 65519, nobody is 65534, and 65535 is no user (F74)."""
+    """Spare numbers of users lie between systemd's DynamicUser, which ends at 65519, and nobody, 65534 (F74)."""
     assert (max(accounts.SPARE), min(accounts.SPARE), len(accounts.SPARE)) == (65_530, 65_520, 11)
 
 

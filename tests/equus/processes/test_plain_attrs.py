@@ -34,7 +34,9 @@ def made(library: ModuleType) -> Any:
 
 @BOTH
 def test_arguments_become_attributes(library: ModuleType) -> None:
-    """Defaults are filled in, a factory makes a new value each time, and a private name loses its underscore."""
+    """Arguments become attributes: defaults are filled in, a factory makes a new value each time, and a private name
+    loses its underscore.
+    """
     cls = made(library)
     one, other = cls("disk", 3), cls(check="load", number=4, timeout=1.5, args=b"[]")
     assert (one.check, one._number, one.limits, one.args, one.timeout, one.doubled()) == ("disk", 3, {}, b"{}", None, 6)
@@ -51,7 +53,7 @@ def test_other_arguments_are_refused(library: ModuleType, arguments: dict[str, A
 
 @BOTH
 def test_equal_by_value(library: ModuleType) -> None:
-    """Two of one class are equal if their values are; an instance of another class is not."""
+    """Two instances of one class are equal if their values are, and those of another class are not."""
     cls, twin = made(library), made(library)
     assert cls("disk", 3) == cls("disk", 3)
     assert cls("disk", 3) != cls("disk", 4)
@@ -71,5 +73,5 @@ def test_copies_and_dictionaries(library: ModuleType) -> None:
 
 
 def test_no_value_is_shown() -> None:
-    """A class of the stand-in shows nothing, so that a field with repr=False is never in a traceback."""
+    """The repr of such a class shows no value, so that a field with repr=False is never in a traceback."""
     assert "secret" not in repr(made(plain_attrs)("secret", 3, args=b"secret"))

@@ -60,7 +60,7 @@ def test_arguments_are_not_words_of_a_shell() -> None:
 
 @pytest.mark.adversary(42)
 def test_over_time_is_asked_then_killed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """SIGTERM first; what ignores it is killed half a second later."""
+    """A program that is over its time gets SIGTERM first, and is killed half a second later if it ignores that."""
     deaf = shell("trap '' TERM; while :; do sleep 0.05; done", timeout=3.0)
     assert (deaf.exit_status, deaf.timed_out) == (-9, True)
     assert spawn.TERM_GRACE == 0.5
@@ -80,7 +80,7 @@ DESCENDANTS = {
 @pytest.mark.adversary(42)
 @pytest.mark.parametrize("name", DESCENDANTS)
 def test_no_descendant_is_left(name: str) -> None:
-    """A process that daemonises is killed with the program that started it, and holds nothing up."""
+    """A process that leaves its group is killed with the program that started it, and does not hold up the call."""
     number = f"{list(DESCENDANTS).index(name)}{os.getpid()}"
     done = shell(DESCENDANTS[name].replace("{n}", number))
     assert (done.exit_status, done.timed_out, done.stdout) == (0, False, b"started\n")
@@ -96,7 +96,7 @@ def test_a_family_that_times_out_is_killed_too() -> None:
 
 @pytest.mark.parametrize(("length", "truncated"), [(65_536, False), (65_537, True), (3_000_000, True)])
 def test_output_has_a_cap(length: int, truncated: bool) -> None:
-    """64 KiB are kept; the program goes on and its status counts."""
+    """64 KiB of output are kept, and the program goes on, so that its exit status counts."""
     done = shell(f"head -c {length} /dev/zero; exit 2")
     assert (done.exit_status, len(done.stdout), done.truncated) == (2, min(length, 65_536), truncated)
 
@@ -148,7 +148,7 @@ def test_a_program_that_is_not_there() -> None:
 
 
 def test_the_spawner_comes_back() -> None:
-    """One that was killed is started again at the next call."""
+    """A spawner that was killed is started again at the next call."""
     assert shell("echo 1").stdout == b"1\n"
     process = spawn._SPAWNER._process
     assert process is not None

@@ -1,4 +1,4 @@
-"""A real sandbox with a registry of its own, shared by the tests of this folder, and the shortest way to a check."""
+"""Provide a real sandbox with a registry of its own for the tests of this folder, and short ways to make a check."""
 
 import hashlib
 import json
@@ -35,7 +35,7 @@ def lasting_sandbox(new_sandbox: Callable[..., Sandbox]) -> Iterator[Sandbox]:
 
 @pytest.fixture(scope="session")
 def settle() -> Callable[[Sandbox], None]:
-    """settle(sandbox): wait until no check runs and the spare workers are there."""
+    """Return a function that waits until no check runs and the spare workers are there."""
 
     def wait(sandbox: Sandbox) -> None:
         runner = sandbox.runner
@@ -67,7 +67,7 @@ def _job(body: str, needs: tuple[str, ...] = ("host",), args: str = "{}", before
 
 @pytest.fixture(scope="session")
 def job() -> Callable[..., Job]:
-    """job(body, needs, args, **fields of Job): a check whose run() has this body."""
+    """Return a function that makes a job of a check whose run() has this body."""
     return _job
 
 

@@ -1,4 +1,4 @@
-"""Run by test_native_acts.py: a process for each act, which becomes a worker and acts as native code might."""
+"""Fork a process for each act, which becomes a worker and acts as native code might, for test_native_acts.py."""
 
 import ctypes
 import json

@@ -1,4 +1,4 @@
-"""Hostile checks against real workers: one result each, in time, and the next check is right."""
+"""Test hostile checks against real workers: one result each, in time, and the next check is right."""
 
 import json
 import random
@@ -93,7 +93,7 @@ HUNGRY = {
 
 @pytest.mark.adversary(32)
 def test_hungry_checks_run_out_of_their_own_memory(sandbox: Sandbox, job: MakeJob) -> None:
-    """Memory without end is `memory`, never a crash of anything else; the check behind it is right."""
+    """A check that takes memory without an end ends as `memory`, and the check behind it is right."""
     documents = run_all(sandbox, job, {name: job(body, timeout=30.0) for name, body in HUNGRY.items()})
     endings = {name: (document["status"], document["reason"]) for name, document in documents.items()}
     assert endings == dict.fromkeys(HUNGRY, ("unknown", "memory"))
@@ -117,7 +117,7 @@ ERRORS = {
 @pytest.mark.adversary(32)
 @pytest.mark.parametrize("name", ERRORS)
 def test_checks_that_break_are_results(outcome: Outcome, name: str) -> None:
-    """Errors of every kind are `crashed` or `memory`: a word for people, no crash of the VM."""
+    """Errors of every kind end as `crashed` or `memory` with a summary, and never crash the VM."""
     document = outcome(ERRORS[name], timeout=PATIENCE)
     assert document["status"] == "unknown"
     assert document["reason"] in ("crashed", "memory")
@@ -132,7 +132,7 @@ ABSENT = (
 
 @pytest.mark.parametrize("name", ABSENT)
 def test_what_is_not_there(outcome: Outcome, name: str) -> None:
-    """The environment is a list of what is there; nothing else is, under _G either."""
+    """Names that are not in the list of the environment are nil, also under _G."""
     assert outcome(f'return "ok", tostring({name}) .. tostring(_G["{name}"])')["summary"] == "nilnil"
 
 
@@ -148,7 +148,7 @@ CLAIMS = {
 
 @pytest.mark.parametrize("name", CLAIMS)
 def test_refusals_are_errors(outcome: Outcome, name: str) -> None:
-    """A function that is taken away says so where it is used."""
+    """A function that is taken away raises an error that says so."""
     body, text = CLAIMS[name]
     document = outcome(body)
     assert document["reason"] == "crashed"
@@ -188,7 +188,7 @@ def test_the_next_run_starts_clean(outcome: Outcome) -> None:
 
 
 def test_random_numbers_differ(outcome: Outcome) -> None:
-    """Workers are copies of one process, and still don't share its random numbers."""
+    """Random numbers differ from worker to worker, although all are copies of one process."""
     body = 'return "ok", tostring(math.random(0))'
     assert len({outcome(body)["summary"] for _ in range(4)}) == 4
 
@@ -212,7 +212,7 @@ def bytecode() -> bytes:
     ids=repr,
 )
 def test_bytecode_is_refused(sandbox: Sandbox, bytecode: bytes, before: bytes) -> None:
-    """Compiled Lua never reaches the VM, wherever it hides."""
+    """Compiled Lua never reaches the VM, whatever stands before it."""
     assert bytecode.startswith(b"\x1bLua")
     document = json.loads(sandbox.run(Job("t", before + bytecode)))
     assert document["reason"] == "load-error"
@@ -221,7 +221,7 @@ def test_bytecode_is_refused(sandbox: Sandbox, bytecode: bytes, before: bytes) -
 
 
 def test_bytecode_in_a_library_is_refused(sandbox: Sandbox, job: MakeJob, bytecode: bytes) -> None:
-    """Libraries are looked at as the check itself is."""
+    """Compiled Lua in a library is refused as in the check itself."""
     assert json.loads(sandbox.run(job("return 'ok'", libraries={"x": bytecode})))["reason"] == "load-error"
 
 
@@ -249,7 +249,7 @@ def test_mutated_bytecode_is_refused_or_no_lua(sandbox: Sandbox, bytecode: bytes
     ],
 )
 def test_a_percent_sign_before_a_p_is_no_address(outcome: Outcome, call: str, text: str) -> None:
-    """Two percent signs stand for one (F70)."""
+    """Two percent signs in a format stand for one, also before a `p` (F70)."""
     assert outcome(f'return "ok", {call}')["summary"] == text
 
 
@@ -281,7 +281,7 @@ def test_a_check_that_replaces_functions_harms_itself_alone(outcome: Outcome, na
 
 @pytest.mark.parametrize("table", ["math", "table", "utf8", "os", "coroutine"])
 def test_a_check_that_replaces_all_of_a_table_harms_itself_alone(outcome: Outcome, table: str) -> None:
-    """The sandbox goes by functions of its own (F71)."""
+    """A check that replaces a whole table harms itself alone, because the sandbox uses functions of its own (F71)."""
     body = f"""
         local last = string.rep("x", 70000)
         for name in pairs({table}) do {table}[name] = function() return {{}} end end

@@ -54,7 +54,7 @@ def letters(loop: Loop) -> Iterator[Letters]:
 
 @pytest.mark.parametrize("turns", [1, 3])
 def test_what_came_while_the_process_stood_still_is_read(loop: Loop, letters: Letters, turns: int) -> None:
-    """A thousand seconds pass between two looks; all that waits is read before anybody gives up."""
+    """Bytes that came while the process stood still are read before the loop gives up."""
     letters.theirs.send(b"x" * turns)
     loop.callLater(0, loop.stand_still, 1000.0)
     loop.until(lambda: len(letters.read) == turns, WITHIN)

@@ -67,14 +67,16 @@ def test_an_answer(tmp_path: Path) -> None:
 
 
 def test_a_worker_cannot_lengthen_its_deadline(tmp_path: Path) -> None:
-    """The agent's deadline is the longest."""
+    """A worker cannot lengthen its deadline beyond that of the agent."""
     SEEN.clear()
     ask(broker(tmp_path), "figure", deadline=1e12)
     assert SEEN[0][1].deadline - time.monotonic() <= 10
 
 
 def test_every_call_that_starts_a_program_is_looked_through_for_secrets() -> None:
-    """Every user of the host can read the arguments of a program."""
+    """Each call that starts a program is searched for secrets, because every user of the host can read a program's
+    arguments.
+    """
     modules = {call.capability: inspect.getmodule(call.perform) for call in registry.CALLS.values()}
     starts = ("run_program", "run_allowed")
     assert {name for name, module in modules.items() if any(hasattr(module, each) for each in starts)} == set(PROGRAMS)
@@ -111,7 +113,7 @@ def test_denials_are_audited(tmp_path: Path) -> None:
 
 
 def test_the_audit_log_is_bounded(tmp_path: Path) -> None:
-    """Two files; the older is given up."""
+    """The audit log has at most two files, of which the older is given up."""
     log = AuditLog(tmp_path / "audit.log")
     for number in range(1600):
         log.denied(float(number), "c", "read", ["x" * 2000], "t" * 5000)
@@ -123,7 +125,7 @@ def test_the_audit_log_is_bounded(tmp_path: Path) -> None:
 
 
 def test_a_log_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The check gets its denial all the same; a link is not followed."""
+    """A denial counts although the audit log cannot be written, and a link in its place is not followed."""
     (tmp_path / "elsewhere").write_text("")
     (tmp_path / "audit.log").symlink_to("elsewhere")
     assert ask(broker(tmp_path), "read")["code"] == "denied"
@@ -147,7 +149,7 @@ QUESTIONS = {
 
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_questions_that_are_none(tmp_path: Path, name: str) -> None:
-    """A worker may say anything; the answer is an error."""
+    """A question that is none is answered with an error, since a worker may send anything."""
     answer = decode(broker(tmp_path).answer(AttachedRun("c", "s", time.monotonic() + 9), Usage(), QUESTIONS[name]))
     assert answer["code"] == "bad-arguments"
 
@@ -165,7 +167,7 @@ def test_budgets(tmp_path: Path) -> None:
 
 
 def test_state(tmp_path: Path) -> None:
-    """Kept on disk by owner and key; what isn't ours is nothing."""
+    """A state is kept on disk by owner and key, and a damaged file counts as empty."""
     store = StateStore(tmp_path / "s")
     store.put("a", "k", {"n": 1})
     store.put("b", "k", 2)
@@ -267,7 +269,7 @@ def test_keys_of_a_state(key: str, fits: bool) -> None:
 
 
 def test_old_states_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A schedule that changes for years does not fill the disk."""
+    """Old states are removed, so that a schedule that changes for years does not fill the disk."""
     monkeypatch.setattr("equus.sandbox.state_store.MOST_FILES", 3)
     store = StateStore(tmp_path)
     for number in range(5):

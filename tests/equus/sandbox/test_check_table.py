@@ -11,13 +11,15 @@ from equus.sandbox.check_table import Argument, BadArguments, BadTable, CheckTab
 
 
 def test_the_smallest_table() -> None:
-    """Everything but the summary has a default."""
+    """A table needs a summary alone, and all other fields have defaults."""
     assert read_table({"summary": "s"}) == CheckTable("s", (), None, 10.0, {})
 
 
 @pytest.mark.parametrize("attempts", [1, 2, 100, 3.0])
 def test_a_table_declares_its_attempts(attempts: Any) -> None:
-    """The document has them only then: earlier readers of it know no such field (F26)."""
+    """The document of a table has `attempts` only if they are given, because older readers do not know the
+    field (F26).
+    """
     table = read_table({"summary": "s", "attempts": attempts})
     assert (table.attempts, table.document()["attempts"]) == (int(attempts), int(attempts))
     assert "attempts" not in read_table({"summary": "s"}).document()
@@ -113,7 +115,9 @@ def test_bad_tables(raw: Any, sentence: str) -> None:
 
 
 def test_a_table_of_a_newer_helen() -> None:
-    """A field that is unknown is passed over where that is asked for; one that is known must be right all the same."""
+    """A table of a newer Helen is read without its unknown fields where that is asked for, and known fields must be
+    right.
+    """
     raw = {"summary": "s", "colour": [1], "every": "5s"}
     assert read_table(raw, passes_over=True) == CheckTable("s", (), 5.0, 10.0, {})
     with pytest.raises(BadTable, match="every: "):
@@ -148,7 +152,7 @@ def test_arguments(blob: bytes, seen: dict[str, Any]) -> None:
 
 
 def test_no_arguments_at_all() -> None:
-    """An empty blob is an empty object."""
+    """An empty blob is read as no arguments."""
     assert read_table({"summary": "s"}).read_arguments(b"") == {}
 
 
@@ -180,5 +184,5 @@ def test_the_document_of_a_table() -> None:
 
 @pytest.mark.parametrize(("given", "seconds"), [("5m", 300), ("1.5 h", 5400), ("90", 90), (90, 90), (0.25, 0.25)])
 def test_a_table_has_durations_by_the_one_rule(given: object, seconds: float) -> None:
-    """groundwork.durations has it: text with a unit, or a number of seconds."""
+    """A duration is a text with a unit or a number of seconds, as in groundwork.durations."""
     assert read_table({"summary": "s", "every": given}).every == seconds

@@ -66,7 +66,7 @@ PLAIN = st.recursive(
 @CALM
 @given(PLAIN)
 def test_values_come_back(value: Any) -> None:
-    """Plain data survives its bytes, but for half a surrogate pair."""
+    """Plain data is the same after it is encoded and decoded, except half a surrogate pair."""
     expected = json.loads(json.dumps(value), parse_constant=float)
     if "\\ud" not in json.dumps(value):
         assert decode(encode(value)) == expected
@@ -75,7 +75,7 @@ def test_values_come_back(value: Any) -> None:
 @CALM
 @given(st.binary(max_size=60))
 def test_no_bytes_do_harm(data: bytes) -> None:
-    """A worker may have been taken over: what is no value is NotPlain, and nothing else happens."""
+    """Any bytes give a value or NotPlain, since a worker may have been taken over."""
     with suppress(NotPlain):
         decode(data)
 
@@ -95,13 +95,13 @@ def test_no_bytes_do_harm(data: bytes) -> None:
     ids=repr,
 )
 def test_bad_values(data: bytes) -> None:
-    """Cut short, too long, too deep, left over."""
+    """A value that is cut short, too long, too deep or left over raises NotPlain."""
     with pytest.raises(NotPlain):
         decode(data)
 
 
 def test_great_numbers_and_odd_text() -> None:
-    """Integers beyond 64 bits become doubles, escaped bytes become bytes, objects are refused."""
+    """Integers beyond 64 bits become doubles, escaped bytes become bytes, and objects are refused."""
     assert decode(encode(2**64)) == 2.0**64
     assert decode(encode(10**400)) == math.inf
     assert encode("a\udcff")[5:] == b"a\xff"
@@ -114,7 +114,7 @@ def test_great_numbers_and_odd_text() -> None:
 
 
 def test_the_agents_words_are_last() -> None:
-    """A worker that claims to be another check is overruled: the last of two equal names counts."""
+    """The agent's fields come last and count, so that a worker cannot claim to be another check."""
     lie = b'{"status":"ok","check":"other","code":"00","took_ms":-5}'
     assert json.loads(finish(lie, "mine", "ab", 5.0, 1.25)) == {
         "status": "ok",
@@ -129,7 +129,7 @@ def test_the_agents_words_are_last() -> None:
     "part", [b"", b"[]", b"null", b'{"x"', b'{"a":"' + b"x" * BLOB_LIMIT + b'"}'], ids=lambda part: part[:9]
 )
 def test_what_is_no_body(part: bytes) -> None:
-    """Becomes a failure that says so."""
+    """A body that is no document becomes a failure with reason `crashed`."""
     document = json.loads(finish(part, "c", "", 5.0, 1.0))
     assert (document["status"], document["reason"]) == ("unknown", "crashed")
 
@@ -155,13 +155,13 @@ def test_no_document_is_too_long(summary: str, output: str, times: int, metrics:
 
 
 def test_room_for_what_the_agent_adds() -> None:
-    """The longest name, every byte of it escaped, fits into what is kept free."""
+    """The fields that the agent adds fit into the room for them, even with the longest name, fully escaped."""
     added = len(finish(b'{"status":"ok"}', '"' * 255, "c" * 64, 1.7e9, 1e9)) - len(b'{"status":"ok"}')
     assert added <= ADDED_LIMIT
 
 
 def test_reasons_are_known_to_helen() -> None:
-    """Every reason that the sandbox gives is in the protocol's list."""
+    """Each reason that the sandbox gives is in the protocol's list."""
     given_here = {"timeout", "memory", "cpu", "output", "killed", "denied", "load-error", "crashed", "bad-arguments"}
     assert given_here | {"cancelled", "unknown-check"} <= REASONS
     assert parse(failure("timeout", "late")).reason == "timeout"
@@ -183,5 +183,5 @@ def test_reasons_are_known_to_helen() -> None:
     ],
 )
 def test_endings(status: int, peak: int, reason: str) -> None:
-    """A wait status means this when there is no result."""
+    """A wait status without a result has a reason."""
     assert exit_reason(status, peak, 64)[0] == reason

@@ -1,4 +1,4 @@
-"""A worker that has been taken over, played by the test: whatever it says, the agent gives one result and goes on."""
+"""Test a worker that has been taken over, played by the test: the agent gives one result and goes on."""
 
 import json
 import math
@@ -146,7 +146,7 @@ def test_a_result_in_two_pieces(stage: Stage, cut: int) -> None:
 
 
 def test_a_second_result_is_nothing(stage: Stage) -> None:
-    """The first counts; the worker is killed whatever it still wants to say."""
+    """The first result counts, and a worker that sends a second one is killed."""
     number = stage.launch()
     stage.start(number)
     stage.say(RESULT + frame(frames.RESULT, b'{"status":"critical","summary":"lie"}'))
@@ -222,7 +222,7 @@ def test_a_worker_whose_table_is_known_tells_none(stage: Stage, saying: bytes) -
     "part", [b"", b"[1]", b"{}", b"no", b'{"status":"ok"', b'{"a":"' + b"x" * (BLOB_LIMIT - 8) + b'"}']
 )
 def test_results_that_are_none(stage: Stage, part: bytes) -> None:
-    """A result that is no document of ours, or leaves no room for the agent's words, is `crashed`."""
+    """A result that is no document, or leaves no room for the agent's fields, ends as `crashed`."""
     stage.launch()
     stage.runner._live.runs[1].link._in += frame(frames.RESULT, part)  # more than a socket may hold at once
     stage.runner._live.runs[1].link._take_frames()
@@ -302,7 +302,7 @@ def test_a_pidfd_that_comes_too_late(stage: Stage) -> None:
 
 
 def test_no_process_can_be_made(stage: Stage) -> None:
-    """The zygote's fork failed: a result, and the next job is tried."""
+    """A fork that fails gives a result with the system's error, and the next job is tried."""
     number = stage.launch()
     stage.ends.zygote_end.send(frames.STARTED.pack(frames.NOT_STARTED_KIND, number, 11))
     stage.loop.until(lambda: stage.results, PATIENCE)
@@ -312,7 +312,7 @@ def test_no_process_can_be_made(stage: Stage) -> None:
 
 
 def test_who_takes_a_result_may_fail(stage: Stage) -> None:
-    """An exception in `done` is logged, and harms no other run."""
+    """An exception in `done` does not harm the runner."""
     stage.runner.run(Job("t", b"", timeout=0.05), lambda blob: 1 / 0)
     stage.loop.until(lambda: stage.runner.running, PATIENCE)
     stage.loop.until(lambda: next(iter(stage.runner._live.runs.values())).delivered, PATIENCE)

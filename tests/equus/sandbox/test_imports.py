@@ -32,13 +32,13 @@ def below(modules: list[str], *packages: str) -> list[str]:
 
 @pytest.mark.parametrize("module", ["equus.tap", "equus.agent"])
 def test_the_running_agent_reads_no_lua(module):
-    """The agent never parses Lua, and calls nothing on the system for checks: other processes do both."""
+    """The agent imports neither Lua nor capabilities, because other processes run checks and host calls."""
     assert below(loaded_by(module), *AUTHORS, "equus.capabilities", "h11", "lupa") == []
 
 
 @pytest.mark.parametrize("module", ["equus.sandbox.zygote", "equus.sandbox.worker"])
 def test_a_worker_carries_no_capability(module):
-    """The broker's capabilities, and h11 that it reads HTTP with, are never loaded where a check runs."""
+    """A worker imports neither capabilities nor h11, which the broker reads HTTP with."""
     assert below(loaded_by(module), *AUTHORS, "equus.capabilities", "h11", "twisted") == []
 
 
@@ -50,10 +50,10 @@ def test_the_zygote_is_small():
 
 
 def test_the_broker_reads_no_lua():
-    """The broker performs calls; that they come from Lua is nothing to it."""
+    """The broker imports no Lua, because it performs calls alone."""
     assert below(loaded_by("equus.capabilities.registry"), *AUTHORS, "lupa", "twisted") == []
 
 
 def test_this_rule_can_fail():
-    """The linter does read Lua, and is seen to."""
+    """The linter imports Lua, so that the tests above can fail."""
     assert below(loaded_by("equus.authoring.lint"), *AUTHORS)

@@ -1,4 +1,4 @@
-"""A check's table is told by the first worker that reads it, and later ones need not: the results are the same."""
+"""Test tables that the first worker sends and later ones need not: the results are the same."""
 
 import json
 import math
@@ -45,7 +45,9 @@ BEFORE = "local function math_type(value) return math.type(value) or type(value)
 
 
 def twice(sandbox: Sandbox, job: Job) -> tuple[list[dict[str, Any]], list[bool]]:
-    """The results of two runs, less what differs from run to run, and whether the table was known to each."""
+    """Run a job twice, and return both results without fields that differ from run to run, and if the table was
+    known.
+    """
     results: list[dict[str, Any]] = []
     known = []
     for number in (1, 2):
@@ -97,7 +99,7 @@ def job() -> MakeJob:
     ],
 )
 def test_results_are_the_same(sandbox: Sandbox, job: MakeJob, body: str, settings: dict[str, Any]) -> None:
-    """Metrics, calls, what the check does not need, faults, libraries, limits."""
+    """Results are the same with a known table: metrics, calls, missing needs, faults, libraries and limits."""
     (first, second), known = twice(sandbox, job(body, **settings))
     assert (first, known) == (second, [False, True])
 
@@ -119,7 +121,7 @@ def test_what_is_wrong_is_told_each_time(sandbox: Sandbox, job: MakeJob, setting
 
 
 def test_bad_arguments_for_a_table_that_is_known(sandbox: Sandbox, job: MakeJob) -> None:
-    """The worker reads all of it again, to say what is wrong."""
+    """Bad arguments for a known table are read again by the worker, which says what is wrong."""
     good = job("return 'ok'", args="{ n = { type = 'integer' } }")
     bad = Job("t", good.source, args=b'{"n": "x"}')
     assert twice(sandbox, good)[1] == [False, True]
@@ -129,7 +131,7 @@ def test_bad_arguments_for_a_table_that_is_known(sandbox: Sandbox, job: MakeJob)
 
 @pytest.mark.parametrize("longer", [0, 1])
 def test_a_table_that_is_too_long(sandbox: Sandbox, job: MakeJob, longer: int) -> None:
-    """The worker tells that it has one, so that it can't tell another while it runs, and each worker reads it."""
+    """A table above TABLE_LIMIT is not kept: each worker reads it again, and the results are the same."""
     bare = len(encode({"summary": "s", "needs": ["host"], "args": {"n": {"type": "string", "help": ""}}}))
     args = f"{{ n = {{ type = 'string', help = '{'h' * (TABLE_LIMIT - bare + longer)}' }} }}"
     (first, second), known = twice(sandbox, job("return 'ok'", args=args))
@@ -197,7 +199,9 @@ def test_what_is_known_is_of_one_source_and_its_libraries() -> None:
 
 
 def test_what_is_kept_is_bounded() -> None:
-    """Tables, arguments of each, the length of a source; arguments with a secret are not kept at all."""
+    """The tables, their arguments and the source that are kept are bounded, and arguments with a secret are not
+    kept.
+    """
     assert (MOST_TABLES, MOST_ARGUMENTS, SOURCE_LIMIT, ARGUMENTS_LIMIT, TABLE_LIMIT) == (256, 8, 65_536, 4096, 8192)
     tables = KnownTables()
     for number in range(MOST_TABLES + 5):
@@ -228,7 +232,9 @@ def test_libraries_that_are_kept_are_bounded() -> None:
 
 
 def test_the_first_table_of_a_source_stays() -> None:
-    """Two first runs at once may tell two; other libraries begin anew, and drop nothing else."""
+    """The first table of a source stays; another one counts only with other libraries, and no other table is dropped
+    for it.
+    """
     tables = KnownTables()
     for number in range(MOST_TABLES):
         assert tables.learn(Job("t", b"%d" % number), TOLD)
@@ -256,7 +262,7 @@ def test_a_key_that_is_no_text_is_refused(levels: int) -> None:
 
 
 def test_the_shortest_timeout_is_the_same(sandbox: Sandbox, job: MakeJob) -> None:
-    """One that is shorter is made SHORTEST_TIMEOUT, for the calls of a run with a known table as well."""
+    """A shorter timeout of a known table is raised to SHORTEST_TIMEOUT."""
     run = sandbox.runner.run(job("return 'ok'"), lambda blob: None)
     run.known = KnownTable(0.001, (), b"")
     assert run.longest(300.0) == SHORTEST_TIMEOUT == 0.05
@@ -264,7 +270,7 @@ def test_the_shortest_timeout_is_the_same(sandbox: Sandbox, job: MakeJob) -> Non
 
 
 def test_nothing_that_a_worker_tells_raises() -> None:
-    """Bytes that are no table are refused; a table is one whatever was done to it on the way."""
+    """A table from a worker raises nothing: it is refused, or it can be used whatever was changed in it."""
     for text in (b"n", b"a\0\0\0\0", b"\xff", b"a\1\0\0\0" * 1000, TOLD[:-1], TOLD + b"n", encode({}),
                  encode(TABLE | {"timeout": math.nan}), encode(TABLE | {"needs": [1]}), encode(TABLE | {"args": [[]]}),
                  encode(TABLE | {"summary": "s" * TABLE_LIMIT})):  # fmt: skip

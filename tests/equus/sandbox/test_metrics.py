@@ -51,8 +51,8 @@ def test_bad_metrics(name: Any, value: Any, options: Any) -> None:
 
 
 def test_the_json_of_a_metric() -> None:
-    """A field without a value is left out; a value that JSON has no word for is kept as text; label values are cut and
-    clean.
+    """The JSON of a metric leaves out fields without a value, keeps an infinite value as text, and cuts and cleans
+    label values.
     """
     metric = read_metric(
         "m.a-b_c", math.inf, {"labels": {"a": "x" * 600 + "y", "b": "\x1b", "c": True}, "max": math.inf}
@@ -87,7 +87,7 @@ def test_numbers_for_people(value: float, text: str) -> None:
 
 
 def test_summaries() -> None:
-    """The worst are named, three of them; when all is well, the first three."""
+    """A summary names the worst metrics, three at most, or the first three when all is well."""
     well = [read_metric(f"m{i}", i, None) for i in range(5)]
     assert (worst_of(well), summary_of(well)) == ("ok", "m0 0; m1 1; m2 2, and 2 more")
     ill = [*well, read_metric("w", 1, {"warn": 0}), read_metric("n", math.nan, {"warn": 0})]

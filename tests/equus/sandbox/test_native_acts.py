@@ -1,4 +1,4 @@
-"""Acts as if native code had been won inside a worker: each is refused by the kernel, or the end of the process."""
+"""Test acts of native code inside a worker: the kernel refuses each of them, or ends the process."""
 
 import json
 import os
@@ -64,7 +64,7 @@ EXPECTED = {
 
 @pytest.mark.adversary(34)
 def test_every_act_is_refused() -> None:
-    """Opening is EPERM; forking, executing, killing, tracing and all that is unknown is death by SIGSYS.
+    """Each act is refused with EPERM, or ends the worker by SIGSYS.
 
     On a processor that has no filter nothing is done at all: the worker does not become one.
     """

@@ -116,7 +116,7 @@ def resident_kib(pid: int) -> int:
 def test_a_short_soak(
     new_sandbox: Callable[..., Sandbox], job: Callable[..., Job], settle: Callable[[Sandbox], None]
 ) -> None:
-    """Attacks and honest checks mixed at random: each honest one is right, and nothing grows."""
+    """Attacks and honest checks mixed at random leave each honest one right, and nothing grows."""
     order = random.Random(7)
     with new_sandbox() as sandbox:
         json.loads(sandbox.run(job("return 'ok'")))

@@ -1,4 +1,4 @@
-"""Tests what a result says: statuses, summaries, arguments, host calls, and what is cut."""
+"""Test what a result says: statuses, summaries, arguments, host calls, and texts that are cut."""
 
 import json
 from collections.abc import Callable
@@ -63,7 +63,7 @@ def test_thresholds_decide(outcome: Outcome) -> None:
 
 
 def test_a_status_beats_thresholds(outcome: Outcome) -> None:
-    """A check that returns a status means it."""
+    """A status that a check returns counts before the thresholds of its metrics."""
     document = outcome('host.metric("m", 5, {crit = 1}) return "ok", "known trouble"')
     assert (document["status"], document["summary"]) == ("ok", "known trouble")
 
@@ -77,7 +77,7 @@ def test_a_status_beats_thresholds(outcome: Outcome) -> None:
     ],
 )  # fmt: skip
 def test_what_a_check_leaves_out_itself(outcome: Outcome, third: str, truncated: dict[str, int] | None) -> None:
-    """A third value has the true sizes; what is no size is passed over (F21)."""
+    """A third value of run() has the true sizes of what a check left out, and other values are passed over (F21)."""
     document = outcome(f'return "ok", "fine", {third}')
     assert (document["status"], document["summary"], document.get("truncated")) == ("ok", "fine", truncated)
 
@@ -109,7 +109,7 @@ ARGUMENTS = {
 
 @pytest.mark.parametrize("name", ARGUMENTS)
 def test_bad_arguments(sandbox: Sandbox, job: MakeJob, name: str) -> None:
-    """`bad-arguments`, and the summary names what is wrong."""
+    """Wrong arguments end as `bad-arguments`, and the summary names what is wrong."""
     given, summary = ARGUMENTS[name]
     table = "{n = {type = 'integer', max = 9, required = true}, path = {type = 'string', default = '/'}}"
     asked = job("return 'ok'", args=table)
@@ -172,7 +172,7 @@ def test_host_calls(outcome: Outcome, name: str) -> None:
 
 
 def test_a_capability_that_is_not_needed(outcome: Outcome) -> None:
-    """A call whose capability the table doesn't list is denied without asking anybody."""
+    """A call whose capability is not in the table's needs is denied without asking the broker."""
     body = "local v, code, text = host.echo() return 'unknown', code .. ': ' .. text"
     assert outcome(body, ()) == {
         "status": "unknown",
@@ -194,7 +194,7 @@ def test_a_capability_that_is_not_granted(outcome: Outcome) -> None:
 
 @pytest.mark.parametrize(("count", "code"), [(200, "nil"), (201, "budget")])
 def test_the_budget_of_calls(outcome: Outcome, count: int, code: str) -> None:
-    """200 calls are answered, the next is not."""
+    """A run gets answers to 200 calls, and not to the next."""
     body = f"local v, c for i = 1, {count} do v, c = host.echo(i) end return 'ok', tostring(c)"
     assert outcome(body)["summary"] == code
 
@@ -206,14 +206,14 @@ def test_the_budget_of_bytes(outcome: Outcome) -> None:
 
 
 def test_calls_end_with_the_run(sandbox: Sandbox, job: MakeJob) -> None:
-    """A call is told the deadline of the check that makes it."""
+    """A call gets the deadline of the run that makes it."""
     body = "local left = host.wait(0) return 'ok', tostring(left > 15 and left <= 60)"  # the check's own would be 10 s
     document = json.loads(sandbox.run(job(body, timeout=60.0)))
     assert document["summary"] == "true"
 
 
 def test_state_lasts(outcome: Outcome) -> None:
-    """host.state survives the run, each owner's for itself, and nil removes."""
+    """host.state lasts from run to run for each owner, and nil removes a key."""
     put = "host.state.put('seen', {n = 41, list = {'a'}}) return 'ok'"
     get = "local s = host.state.get('seen') return 'ok', s and s.n + 1 .. s.list[1] or 'nothing'"
     outcome(put, state_key="one")
@@ -224,7 +224,7 @@ def test_state_lasts(outcome: Outcome) -> None:
 
 
 def test_state_is_bounded(outcome: Outcome) -> None:
-    """64 KiB a check; more is refused and what was there stays."""
+    """A state holds at most 64 KiB, and a larger one is refused and leaves the one before."""
     body = (
         "host.state.put('k', 'small') local v, code = host.state.put('k', string.rep('x', 70000)) "
         "return 'ok', code .. host.state.get('k')"
@@ -233,7 +233,7 @@ def test_state_is_bounded(outcome: Outcome) -> None:
 
 
 def test_a_recording_answers(outcome: Outcome) -> None:
-    """Recorded answers take the place of the broker, and of the clock."""
+    """Recorded answers replace the broker and the clock."""
     asked: list[Any] = []
 
     def answer(name: str, args: list[Any]) -> dict[str, Any]:
@@ -250,7 +250,7 @@ def test_a_recording_answers(outcome: Outcome) -> None:
 
 @pytest.mark.parametrize("length", [SUMMARY_LIMIT, SUMMARY_LIMIT + 1, 2 * 1_048_576, FLOOD_LIMIT])
 def test_a_long_summary_is_cut_loudly(outcome: Outcome, length: int) -> None:
-    """The status stays, the text is cut, its true length is said."""
+    """A long summary is cut, its true length is in `truncated`, and the status stays."""
     document = outcome(f'return "ok", string.rep("x", {length})')
     assert document["status"] == "ok"
     assert len(document["summary"]) == min(length, SUMMARY_LIMIT)
@@ -258,7 +258,7 @@ def test_a_long_summary_is_cut_loudly(outcome: Outcome, length: int) -> None:
 
 
 def test_a_cut_is_never_within_a_character(outcome: Outcome) -> None:
-    """UTF-8 stays UTF-8."""
+    """A text is never cut within a character of UTF-8."""
     document = outcome('return "ok", "x" .. string.rep("ü", 40000)')
     assert document["truncated"] == {"summary": 80_001}
     assert document["summary"] == "x" + "ü" * ((SUMMARY_LIMIT - 1) // 2)
@@ -266,7 +266,7 @@ def test_a_cut_is_never_within_a_character(outcome: Outcome) -> None:
 
 @pytest.mark.parametrize("lines", [OUTPUT_LIMIT // 64, OUTPUT_LIMIT // 64 + 1])
 def test_long_output_is_cut_loudly(outcome: Outcome, lines: int) -> None:
-    """64 KiB of print; the true length of all of it is said."""
+    """Output above 64 KiB is cut, and its true length is in `truncated`."""
     document = outcome(f'for i = 1, {lines} do print(string.rep("y", 63)) end return "ok"')
     assert document["output"] == ("y" * 63 + "\n") * (OUTPUT_LIMIT // 64)
     assert document.get("truncated", {}) == ({"output": lines * 64} if lines * 64 > OUTPUT_LIMIT else {})
@@ -282,14 +282,14 @@ FLOODS = {
 @pytest.mark.adversary(35)
 @pytest.mark.parametrize("name", FLOODS)
 def test_a_flood_ends_the_run(outcome: Outcome, name: str) -> None:
-    """Above 4 MiB of text the result is `output`."""
+    """Text above 4 MiB ends the run with reason `output`."""
     document = outcome(FLOODS[name])
     assert (document["status"], document["reason"]) == ("unknown", "output")
 
 
 @pytest.mark.parametrize("count", [1000, 1001])
 def test_metrics_beyond_a_thousand_are_counted(outcome: Outcome, count: int) -> None:
-    """A thousand are kept; how many there were is said."""
+    """A thousand metrics are kept, and the number of all is in `truncated`."""
     document = outcome(f'for i = 1, {count} do host.metric("m", i) end')
     assert len(document["metrics"]) == 1000
     assert document.get("truncated", {}) == ({"metrics": count} if count > 1000 else {})
@@ -312,7 +312,7 @@ def test_a_result_is_never_more_than_a_mebibyte(outcome: Outcome) -> None:
 
 
 def test_log_lines_reach_the_agent(new_sandbox: Callable[..., Sandbox], job: MakeJob) -> None:
-    """20 lines a run, each bounded, control characters escaped; run() is told when no more are taken."""
+    """A run logs at most 20 lines, each bounded and escaped, and host.log returns false beyond that."""
     lines: list[tuple[str, str]] = []
     with new_sandbox(log=lambda check, text: lines.append((check, text))) as sandbox:
         body = (

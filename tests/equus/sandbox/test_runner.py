@@ -37,7 +37,7 @@ def children(pid: int) -> list[int]:
 
 
 def workers(sandbox: Sandbox, count: int) -> list[int]:
-    """The process of each run, once there are so many."""
+    """Return the process id of each run, once there are so many."""
     runs = sandbox.runner._live.runs
     sandbox.loop.until(lambda: sum(run.pidfd is not None for run in runs.values()) == count, PATIENCE)
     about = [Path(f"/proc/self/fdinfo/{run.pidfd}").read_text().split() for run in runs.values()]
@@ -130,7 +130,7 @@ def test_one_at_a_time_is_in_order(new_sandbox: NewSandbox, job: MakeJob, tmp_pa
 
 @pytest.mark.adversary(36)
 def test_a_full_queue_refuses(new_sandbox: NewSandbox, job: MakeJob, tmp_path: Path) -> None:
-    """One more than the queue holds is answered at once, and says which limit it was."""
+    """A job beyond the queue is answered at once, and the summary names the limit."""
     policy = tmp_path / "policy.toml"
     policy.write_text("[limits]\nparallel = 1\nqueue = 2\n")
     with new_sandbox(policy_path=policy) as sandbox:
@@ -151,7 +151,7 @@ def test_a_full_queue_refuses(new_sandbox: NewSandbox, job: MakeJob, tmp_path: P
     ],
 )
 def test_sizes_of_a_job(sandbox: Sandbox, field: str, size: int, reason: str) -> None:
-    """One byte more than may come is refused here; what may come reaches the worker."""
+    """A source, arguments or libraries of the largest size reach the worker, and one byte more is refused."""
     tail = b"\nreturn {summary='s', args={p={type='string'}}, run=function(a) return 'ok', tostring(#(a.p or '')) end}"
     good = b"--" + b"x" * 10 + tail
 
@@ -168,7 +168,7 @@ def test_sizes_of_a_job(sandbox: Sandbox, field: str, size: int, reason: str) ->
 
 
 def test_full_arguments_reach_the_check(sandbox: Sandbox, job: MakeJob) -> None:
-    """Arguments of a whole mebibyte: every byte is there."""
+    """Arguments of a whole mebibyte reach the check with every byte."""
     args = json.dumps({"pad": "x" * (BLOB_LIMIT - 11)}).encode()
     assert len(args) == BLOB_LIMIT
     source = b"return {summary='s', args={pad={type='string'}}, run=function(a) return 'ok', tostring(#a.pad) end}"
@@ -206,7 +206,9 @@ LATE = (
 
 
 def test_a_result_that_is_written_late_is_none(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The monotonic clock decides: nobody watches this deadline, and the worker says itself that it has passed."""
+    """A result that is written after the deadline becomes `timeout`, because the worker checks the monotonic clock
+    itself.
+    """
     monkeypatch.setattr(sandbox.runner._live, "_arm", lambda deadline: None)
     document = json.loads(sandbox.run(Job("t", LATE)))
     kept = {name: document[name] for name in ("status", "reason", "summary", "output", "metrics") if name in document}
@@ -238,7 +240,7 @@ def test_the_policy_caps_every_timeout(new_sandbox: NewSandbox, tmp_path: Path) 
 
 
 def test_cpu_time_has_a_limit_of_its_own(new_sandbox: NewSandbox, tmp_path: Path) -> None:
-    """A check that may wait long may still not compute long: the kernel ends it, reason cpu."""
+    """A check that may wait long may not compute long: the kernel ends it, and the reason is `cpu`."""
     policy = tmp_path / "policy.toml"
     policy.write_text('[limits]\ncpu_max = "1s"\n')
     with new_sandbox(policy_path=policy) as sandbox:
@@ -262,7 +264,7 @@ def test_waiting_costs_no_timer_for_each_check(sandbox: Sandbox, job: MakeJob, t
 def test_an_agent_that_was_stopped_reads_before_it_judges(
     sandbox: Sandbox, job: MakeJob, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """A worker that is writing its result gets a moment more once the agent is awake again (F4)."""
+    """A worker that is writing its result gets a moment more once a stopped agent is awake again (F4)."""
     results: list[bytes] = []
     gate = tmp_path / "gate"
     run = sandbox.runner.run(job(f"host.held('{gate}') return 'ok'", timeout=200.0), results.append)
@@ -306,7 +308,7 @@ def test_cancel_a_waiting_check(sandbox: Sandbox, job: MakeJob) -> None:
 
 
 def test_stop_answers_everything(new_sandbox: NewSandbox, job: MakeJob) -> None:
-    """Running and waiting jobs get their one result before stop() returns, no process outlives it, run() refuses."""
+    """stop() answers running and waiting jobs before it returns, no process outlives it, and run() then refuses."""
     with new_sandbox() as sandbox:
         results = [spin(sandbox, job("while true do end", timeout=200.0)) for _ in range(12)]
         sandbox.loop.until(lambda: sandbox.runner.running == 8, PATIENCE)
@@ -334,7 +336,7 @@ def test_an_inspection_that_is_cut_short(new_sandbox: NewSandbox) -> None:
 
 @pytest.mark.adversary(37)
 def test_a_killed_worker_is_a_result(own: Sandbox, job: MakeJob) -> None:
-    """kill -9 from outside: `killed`, once, and the next check is right."""
+    """A worker that is killed from outside ends its run as `killed`, once, and the next check is right."""
     results = spin(own, job("while true do end", timeout=200.0))
     os.kill(workers(own, 1)[0], signal.SIGKILL)
     own.loop.until(lambda: results, PATIENCE)
@@ -344,7 +346,7 @@ def test_a_killed_worker_is_a_result(own: Sandbox, job: MakeJob) -> None:
 
 
 def test_a_stopped_worker_times_out(own: Sandbox, job: MakeJob) -> None:
-    """SIGSTOP holds no deadline up."""
+    """A stopped worker does not hold up its deadline."""
     results = spin(own, job("while true do end", timeout=3.0))
     os.kill(workers(own, 1)[0], signal.SIGSTOP)
     own.loop.until(lambda: results, PATIENCE)
@@ -378,14 +380,14 @@ def test_a_killed_process_comes_back(own: Sandbox, job: MakeJob, which: str, mon
 
 
 def test_a_check_that_ends_the_broker_ends_only_itself(own: Sandbox, job: MakeJob) -> None:
-    """A fault in the broker's code is one check's result."""
+    """A check that ends the broker is `killed`, and the next one is right."""
     assert json.loads(own.run(job("host.die() return 'ok'")))["reason"] == "killed"
     assert json.loads(own.run(job("return 'ok', host.echo('x')[1]")))["summary"] == "x"
 
 
 @pytest.mark.adversary(37)
 def test_a_stopped_zygote_is_replaced(own: Sandbox, job: MakeJob, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that doesn't answer any more costs its runs, not the agent's checks."""
+    """A stopped zygote is replaced, its run ends as `killed`, and the next check is right."""
     stopped = own.processes.zygote.pid
     os.kill(stopped, signal.SIGSTOP)
     with monkeypatch.context() as shorter:
@@ -399,7 +401,7 @@ def test_a_stopped_zygote_is_replaced(own: Sandbox, job: MakeJob, monkeypatch: p
 
 @pytest.mark.adversary(37)
 def test_a_stopped_broker_is_replaced(own: Sandbox, job: MakeJob, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that doesn't answer any more: each run that asks it is `killed` long before its time, the next is right."""
+    """A stopped broker is replaced: each run that asks it is `killed` long before its time, and the next is right."""
     assert json.loads(own.run(job("return 'ok', host.echo('x')[1]")))["summary"] == "x"
     stopped = own.processes.broker.pid
     os.kill(stopped, signal.SIGSTOP)
@@ -418,7 +420,7 @@ def test_a_stopped_broker_is_replaced(own: Sandbox, job: MakeJob, monkeypatch: p
 
 
 def test_a_broker_that_never_starts(job: MakeJob, capfd: pytest.CaptureFixture[str]) -> None:
-    """Waiting jobs are answered instead of kept for ever, and so is the next."""
+    """If the broker never starts, waiting jobs and later ones are answered instead of kept."""
     with Sandbox(registry="there_is_no_such_registry") as sandbox:
         results = spin(sandbox, job("return 'ok'"))
         sandbox.loop.until(lambda: results, PATIENCE)
@@ -428,7 +430,7 @@ def test_a_broker_that_never_starts(job: MakeJob, capfd: pytest.CaptureFixture[s
 
 
 def test_both_die_with_the_agent() -> None:
-    """kill -9 of the agent leaves no process of the sandbox behind."""
+    """A kill of the agent leaves no process of the sandbox."""
     program = (
         "import sys, time\n"
         "from equus.sandbox.blocking import Sandbox\n"
@@ -453,7 +455,7 @@ def test_both_die_with_the_agent() -> None:
 
 
 def test_inspect_reads_the_table(sandbox: Sandbox) -> None:
-    """The whole table, times in seconds, and run() is not called."""
+    """An inspection returns the whole table, with times in seconds, and does not call run()."""
     source = b"""local check = { summary = "Disk", needs = { "disk" }, every = "1m", timeout = "5s", args = {
       path = { type = "string", default = "/", help = "mount point" },
       warn = { type = "range", default = 80 }, n = { type = "integer", min = 1, max = 9, required = true } } }
@@ -504,7 +506,7 @@ def test_inspect_says_what_is_wrong(
 
 @pytest.mark.parametrize("pushed", [True, False])
 def test_a_field_of_a_newer_helen(sandbox: Sandbox, job: MakeJob, pushed: bool) -> None:
-    """Code that came from Helen runs without it; a file of this host has a typing error there."""
+    """An unknown field is passed over in pushed code, and is an error in a file of this host."""
     source = b"return {summary='s', colour={'red'}, run=function() return 'ok', 'ran' end}"
     fault = "check.lua: the table has no field 'colour'; its fields are " + ", ".join(FIELDS)
     shown = sandbox.inspect(source, pushed=pushed)
@@ -527,7 +529,7 @@ def test_compile_runs_nothing(sandbox: Sandbox) -> None:
 
 
 def test_libraries(sandbox: Sandbox, job: MakeJob) -> None:
-    """require finds the job's libraries, once each, and each other; nothing else."""
+    """`require` finds the job's libraries, loads each once, and finds nothing else."""
     libraries = {
         "a": b"local b = require 'b' return { two = b.one + 1 }",
         "b": b"loads = (loads or 0) + 1 return { one = 1 }",
@@ -557,7 +559,9 @@ def test_weak_isolation_refuses_pushed_code(sandbox: Sandbox, job: MakeJob, monk
 def test_a_changed_policy_counts_from_the_next_check(
     new_sandbox: NewSandbox, job: MakeJob, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Grants and limits alike; a file that has become faulty meanwhile leaves the broker's policy as it was."""
+    """A changed policy counts from the next check on, and a file that is faulty leaves the broker's policy as
+    it was.
+    """
     policy = tmp_path / "policy.toml"
     policy.write_text("[caps.host]\nallow = false\n")
     asked = job("local v, c = host.echo(1) return 'ok', tostring(c)")
@@ -575,7 +579,7 @@ def test_a_changed_policy_counts_from_the_next_check(
 
 
 def test_the_resolver_of_both_processes_gives_up(sandbox: Sandbox) -> None:
-    """The kernel's word on their environment: two servers asked twice are done before a look-up is given up."""
+    """Zygote and broker ask two name servers twice within the time for a look-up, as their environment shows."""
     for child in (sandbox.processes.zygote, sandbox.processes.broker):
         environment = Path(f"/proc/{child.pid}/environ").read_bytes().split(b"\0")
         [options] = [each.partition(b"=")[2].decode() for each in environment if each.startswith(b"RES_OPTIONS=")]

@@ -59,7 +59,7 @@ def test_every_name_is_used(machine: seccomp.Machine) -> None:
 
 
 def test_memory_is_never_executable(machine: seccomp.Machine) -> None:
-    """mmap and mprotect with PROT_EXEC are refused, whatever else is asked for."""
+    """mmap and mprotect with PROT_EXEC are refused, whatever the other bits are."""
     program = build(machine)
     for name in NEVER_EXECUTABLE:
         for protection in range(8):
@@ -68,14 +68,14 @@ def test_memory_is_never_executable(machine: seccomp.Machine) -> None:
 
 
 def test_limits_of_oneself_only(machine: seccomp.Machine) -> None:
-    """prlimit64 of another process is refused."""
+    """prlimit64 is allowed for the process itself, and refused for another one."""
     program = build(machine)
     assert answer(program, machine.audit, machine.numbers["prlimit64"], 0) == ALLOW
     assert answer(program, machine.audit, machine.numbers["prlimit64"], 1) == EPERM
 
 
 def test_another_architecture_is_death(machine: seccomp.Machine) -> None:
-    """32-bit calls, and those of x32, have other numbers: they are never compared with ours."""
+    """32-bit calls and those of x32 kill the process, because their numbers mean other calls."""
     program = build(machine)
     assert answer(program, 0x40000003, machine.numbers["read"]) == KILL
     assert answer(program, machine.audit, 0x40000000 | machine.numbers["read"]) == KILL
@@ -122,7 +122,7 @@ def test_the_tree_answers_as_the_list_for_every_number(machine: seccomp.Machine)
 
 
 def test_the_program_is_short(machine: seccomp.Machine) -> None:
-    """The kernel runs it for each number and compiles it, in each worker; jumps reach 255 instructions."""
+    """The filter program has less than 100 instructions, and at most 14 of them run for each call."""
     program = build(machine)
     assert len(program) // 8 < 100
     assert max(interpret(program, machine.audit, number)[1] for number in range(1024)) <= 14

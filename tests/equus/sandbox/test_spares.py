@@ -1,4 +1,4 @@
-"""Workers that wait for a run: each is given to one, holds nothing before, and goes when something else changes."""
+"""Test workers that wait for a run: each is given to one, holds nothing before, and goes when its settings change."""
 
 import json
 import os
@@ -42,7 +42,7 @@ def spares(sandbox: Sandbox) -> list[int]:
 
 
 def confined(sandbox: Sandbox) -> list[int]:
-    """The spares, once each of them has done what a worker does before it reads its job."""
+    """Wait until each spare is confined as a worker is before it reads its job, and return their process ids."""
     waiting, filtered = spares(sandbox), "2" if sandbox.runner.isolation == "strong" else "0"
     deadline = time.monotonic() + PATIENCE
     while any(
@@ -129,7 +129,7 @@ def test_the_job_lowers_the_limit_of_cpu_time(own: Sandbox, job: MakeJob) -> Non
 
 @pytest.mark.parametrize("change", ["policy", "broker", "zygote"])
 def test_they_go_when_what_they_were_made_with_changes(own: Sandbox, job: MakeJob, settle: Settle, change: str) -> None:
-    """Limits of the policy, the list of calls, the process that they are forks of."""
+    """Spares are replaced when the policy's limits, the broker or the zygote change."""
     before = spares(own)
     if change == "policy":
         own.runner.reload(Policy.parse(b"[limits]\nmemory_mib = 40\n", None))
@@ -157,7 +157,7 @@ def test_a_spare_that_is_killed_costs_no_run(own: Sandbox, job: MakeJob, settle:
 
 
 def test_more_runs_than_spares(own: Sandbox, job: MakeJob, settle: Settle) -> None:
-    """Runs that find none wait for a fork, as many as run side by side."""
+    """Runs without a spare wait for a fork, and each has its result."""
     summaries: list[str] = []
     for number in range(30):
         own.runner.run(job(f"return 'ok', '{number}'"), lambda blob: summaries.append(json.loads(blob)["summary"]))
@@ -167,7 +167,7 @@ def test_more_runs_than_spares(own: Sandbox, job: MakeJob, settle: Settle) -> No
 
 
 def test_a_sandbox_that_stops_ends_them(new_sandbox: Callable[..., Sandbox], settle: Settle) -> None:
-    """No process and no descriptor is left."""
+    """A sandbox that stops leaves no spare process and no descriptor."""
     descriptors = len(os.listdir("/proc/self/fd"))
     with new_sandbox() as sandbox:
         settle(sandbox)
@@ -192,7 +192,7 @@ def test_a_zygote_that_is_out_of_reach() -> None:
 
 
 def test_no_descriptors_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spares are done without; of a worker that could not be made nothing stays open."""
+    """Without descriptors there are no spares, and nothing stays open of a worker that could not be made."""
     before, left, pair = len(os.listdir("/proc/self/fd")), [1], socket.socketpair
 
     def socketpair(*args: Any) -> Any:
@@ -211,7 +211,7 @@ def test_no_descriptors_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_one_that_was_not_made_is_no_spare() -> None:
-    """The zygote says that it could not fork: no other is asked for at once."""
+    """A worker that the zygote could not fork is no spare, and no other one is asked for at once."""
     asked: list[int] = []
     few = Spares(lambda number, job, calls: not asked.append(number))
     few.fill()

@@ -1,4 +1,6 @@
-"""The zygote is warm before it forks: Python has rewritten what it rewrites, and what workers write to is pinned."""
+"""Test that the zygote is warm before it forks: Python has specialised its code, and pages that workers write are
+pinned.
+"""
 
 import ctypes
 import json
@@ -75,7 +77,7 @@ def test_the_rehearsal_has_a_job_like_any_other() -> None:
 
 
 def test_a_sandbox_that_gives_wrong_results_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The zygote ends before it has run anybody's check, and says which result it had."""
+    """A rehearsal with a wrong result fails before any check runs, and says which result it had."""
     rehearse(2)
     monkeypatch.setattr(rehearsal, "SOURCE", rehearsal.SOURCE.replace(b"warn = args.warn", b'warn = "10"'))
     with pytest.raises(RehearsalFailed, match="'status': 'warning'"):
@@ -160,7 +162,7 @@ def test_a_worker_that_dies_before_its_result_is_noticed() -> None:
 
 
 def test_no_fork_outlives_this_process() -> None:
-    """A zygote may be killed while it looks at pages."""
+    """A zygote that is killed while it looks at pages leaves no fork."""
     reading, writing = os.pipe()
     killed = os.fork()
     if killed == 0:
@@ -191,7 +193,7 @@ def children() -> set[str]:
 
 
 def test_pinned_is_what_a_run_writes(new_sandbox: Callable[..., Sandbox], job: Callable[..., Job]) -> None:
-    """The probe has run the check to its end in a worker like any other, and is no longer there."""
+    """The zygote pins the pages that a run writes, and the process that it tried them with is gone."""
     with new_sandbox() as sandbox:
         sandbox.run(job("return 'ok'"))
         zygote = sandbox.processes.zygote.pid
@@ -253,7 +255,7 @@ def test_a_fork_has_its_own_copy_of_what_is_pinned(memory) -> None:
 
 
 def test_a_kernel_that_pins_nothing(memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No io_uring, or one that is forbidden: no descriptor stays open, and nobody is told of a fault."""
+    """A kernel without io_uring, or with one that is forbidden, pins nothing, and no descriptor stays open."""
     _, first = memory
     before = len(os.listdir("/proc/self/fd"))
     for name, number in (("_SETUP", 100_000), ("_REGISTER", 100_000)):

@@ -1,4 +1,4 @@
-"""Run by test_reactor.py: the runner on Twisted's own reactor, with timers and signals as in the agent."""
+"""Run the runner under Twisted's own reactor, with timers and signals as in the agent, for test_reactor.py."""
 
 import json
 import os

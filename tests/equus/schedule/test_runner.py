@@ -120,7 +120,7 @@ def test_skip(stage: Stage, logged: list[str]) -> None:
 
 
 def test_queue(stage: Stage) -> None:
-    """One waits, and starts in the moment the one before ends."""
+    """With `queue`, one run waits, and starts the moment the one before ends."""
     stage.runner.replace((Entry("a", "load", every=10, overlap=Overlap.QUEUE),))
     assert stage.pass_to(23) == ["load at 10"]
     stage.runs[0].done(b"1")
@@ -131,7 +131,7 @@ def test_queue(stage: Stage) -> None:
 
 
 def test_kill(stage: Stage, logged: list[str]) -> None:
-    """The new run takes the place before the old one is killed, whose late result ends only itself."""
+    """With `kill`, the new run counts before the old one is killed, and the old one's late result ends only itself."""
     stage.runner.replace((Entry("a", "load", every=10, overlap=Overlap.KILL),))
     assert stage.pass_to(20) == ["load at 10", "load at 20"]
     old, new = stage.runs
@@ -152,7 +152,9 @@ def test_a_stall_is_logged_with_its_runs(stage: Stage, logged: list[str]) -> Non
 
 
 def test_while_it_may_not_run(stage: Stage, logged: list[str]) -> None:
-    """Runs count as missed, the reason is logged once, and the first run afterwards is a usual one."""
+    """Runs that may not happen count as missed, the reason is logged once, and the next run afterwards is a
+    usual one.
+    """
     stage.refusal = "no sandbox"
     stage.runner.replace((Entry("a", "load", every=10),))
     assert stage.pass_to(25) == []
@@ -175,7 +177,9 @@ def test_an_unknown_check_is_a_result(stage: Stage) -> None:
 
 
 def test_new_entries_run_early_when_their_code_is_there(stage: Stage) -> None:
-    """Entries without code are returned for another call; names that the schedule doesn't have are forgotten."""
+    """New entries run early once their code is there; entries without code are returned, and unknown names
+    forgotten.
+    """
     stage.unknown.add("new")
     stage.runner.replace((Entry("a", "load", every=3600, offset=1800), Entry("b", "new", every=3600, offset=900)))
     assert stage.runner.run_early({"a", "b", "gone"}) == {"b"}
@@ -186,7 +190,7 @@ def test_new_entries_run_early_when_their_code_is_there(stage: Stage) -> None:
 
 
 def test_totals_never_fall(stage: Stage) -> None:
-    """The counts of an entry that is gone, or begins anew with another timing, stay in the sums, once."""
+    """Counts of an entry that is gone, or has another timing, stay in the totals once."""
     stage.runner.replace((Entry("a", "load", every=10), Entry("b", "disk", every=10)))
     stage.pass_to(10)
     stage.runner.replace((Entry("b", "disk", every=10),))
@@ -196,7 +200,7 @@ def test_totals_never_fall(stage: Stage) -> None:
 
 
 def test_the_worst(stage: Stage) -> None:
-    """Entries with the most lost runs come first, none without, no more than were asked for."""
+    """Entries with the most lost runs come first, those without are left out, and as many are returned as asked for."""
     stage.runner.replace(tuple(Entry(name, name, every=every) for name, every in (("a", 40), ("b", 10), ("c", 20))))
     stage.pass_to(60)
     assert stage.runner.worst(9) == [("b", 5), ("c", 2)]
@@ -204,7 +208,7 @@ def test_the_worst(stage: Stage) -> None:
 
 
 def test_after_stop_nothing_starts_and_nothing_is_reported(stage: Stage) -> None:
-    """The sandbox kills what runs; its end is no result."""
+    """After a stop nothing starts and nothing is reported, and the end of a killed run is no result."""
     stage.runner.replace((Entry("a", "load", every=10),))
     stage.pass_to(10)
     stage.runner.stop()
@@ -327,7 +331,7 @@ LIMITS = [
 
 @pytest.mark.parametrize(("key", "most", "beyond"), LIMITS)
 def test_limits_of_an_entry(key: str, most: Any, beyond: Any) -> None:
-    """The last value is taken, the one beyond it refused by its name."""
+    """The last value of each field is accepted, and the one beyond it is refused by the field's name."""
     good = {"id": "a", "check": "load", "every": 31_622_400}
     read = parse(json.dumps([{**good, key: most}]).encode())
     expected = most % 31_622_400 if key == "offset" else most
@@ -336,7 +340,7 @@ def test_limits_of_an_entry(key: str, most: Any, beyond: Any) -> None:
 
 
 def test_limit_of_a_schedule() -> None:
-    """4,096 entries are a schedule, one more is none."""
+    """A schedule has at most 4,096 entries."""
     many = [{"id": str(number), "check": "load", "every": 60} for number in range(4_097)]
     assert len(parse(json.dumps(many[1:]).encode()).entries) == 4_096
     with pytest.raises(ScheduleRefused, match="has 4097 entries; at most 4096"):

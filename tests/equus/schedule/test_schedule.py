@@ -1,4 +1,4 @@
-"""Tests what is due when: phases, stalls, overlaps, and a schedule that comes again."""
+"""Test which runs are due when: phases, stalls, overlaps, and a schedule that comes again."""
 
 import json
 import random
@@ -68,7 +68,7 @@ def test_other_args_keep_the_phase_and_another_period_does_not():
 
 
 def test_what_is_gone_is_never_due_again():
-    """The heap holds no ghosts."""
+    """An entry that is gone is never due again."""
     schedule = started(Entry("load", "load", every=10), Entry("disk", "disk", every=10))
     schedule.replace([Entry("disk", "disk", every=10)], 0.0, WALL)
     assert {name for _, name in drive(schedule, 50)} == {"disk"}
@@ -77,7 +77,7 @@ def test_what_is_gone_is_never_due_again():
 
 
 def test_after_a_stall_each_entry_runs_once_and_the_rest_is_counted():
-    """No burst; the next run lies on the old grid."""
+    """After a stall each entry runs once, its missed runs are counted, and the next run keeps the phase."""
     entry = Entry("load", "load", every=10)
     schedule = started(entry)
     first = schedule.next_at()
@@ -111,7 +111,7 @@ def test_queue_lets_one_run_wait_and_skips_the_others():
 
 
 def test_kill_makes_room_for_the_new_run():
-    """The old one is the caller's to kill."""
+    """With `kill`, each overlapping run is KILL_AND_RUN and counted; the caller kills the old one."""
     schedule = started(Entry("slow", "slow", every=10, overlap=Overlap.KILL))
     first = schedule.next_at()
     actions = [due.action for k in range(3) for due in schedule.due(first + 10 * k)]
@@ -195,7 +195,7 @@ def test_a_bad_entry_is_refused_alone(change, said):
 
 
 def test_an_id_that_is_there_twice_is_refused_once():
-    """The first one stays."""
+    """An id that is there twice is refused for its second entry, and the first one stays."""
     one = {"id": "a", "check": "load", "every": 60}
     read = parse(document(one, {**one, "every": 5}))
     assert (read.entries, read.refused) == ((Entry("a", "load", 60.0),), ("entry 2: id 'a' is there twice",))
@@ -209,7 +209,7 @@ def test_a_document_that_is_none_is_refused_whole(blob):
 
 
 def test_an_introduced_entry_runs_early_once_and_then_in_its_phase():
-    """The early run lies within EARLY_WITHIN, spread by the offset; the one after is where it would be anyway."""
+    """An entry that is run early runs once within EARLY_WITHIN, and then in its own phase."""
     schedule = Schedule()
     entry = Entry("hourly", "hourly", every=3600, offset=1800)
     schedule.replace([entry], 0.0, WALL)
@@ -233,7 +233,7 @@ def test_an_entry_whose_own_time_is_sooner_needs_no_introduction():
 
 
 def test_an_early_run_that_a_stall_has_swallowed_is_one_with_the_regular_run():
-    """A stop of the process beyond both moments leaves one run, and what was missed is counted once."""
+    """A stall beyond an early run and the regular one leaves one run, and the missed ones are counted once."""
     schedule = Schedule()
     schedule.replace([Entry("load", "load", every=20, offset=15)], 0.0, 1_000_000.0)
     regular = schedule.next_at()

@@ -40,7 +40,7 @@ GOOD = 'redis = \'pa"ss wörd/1\'\n[db]\nvalue = "tiger-tiger"\nchecks = ["postg
 
 @pytest.fixture(autouse=True)
 def no_default(tmp_path, monkeypatch):
-    """The file of this machine, if it has one, is not ours."""
+    """Replace the default path of the file of secrets, so that a file of this machine does not count."""
     monkeypatch.setattr(references, "DEFAULT_PATH", tmp_path / "none.toml")
 
 
@@ -99,7 +99,9 @@ def test_a_reference_that_leads_nowhere(tmp_path, check, reference, why):
 
 
 def test_credentials_of_systemd(tmp_path):
-    """Files by name, a line end taken off; the file of secrets wins; what can't be one is told when asked for."""
+    """Credentials of systemd are read by name without a line end, the file of secrets counts first, and a faulty one is
+    reported.
+    """
     folder = tmp_path / "credentials"
     folder.mkdir()
     for name, content in {
@@ -188,7 +190,7 @@ def test_every_way_in_which_it_is_written(text):
 
 
 def test_a_text_that_was_cut_within_a_secret():
-    """The part of it that is left at the end goes too, where a text is long enough to have been cut."""
+    """The beginning of a value at the end of a text is hidden where the text is long enough to have been cut."""
     hide = Redaction(["hunter2-hunter2"])
     assert hide.text("x" * CUT_FROM + "hunter2-") == "x" * CUT_FROM + MASK
     assert hide.text("x" * CUT_FROM + "hun") == "x" * CUT_FROM + "hun"
@@ -196,7 +198,7 @@ def test_a_text_that_was_cut_within_a_secret():
 
 
 def test_plain_data_is_hidden_all_through():
-    """Names of labels too; numbers and the rest stay; a document does not grow."""
+    """A value is hidden in all texts of plain data, also in names of labels, and the document does not grow."""
     document = {"summary": VALUE, "metrics": [{"name": "m", "value": 1.5, "labels": {VALUE: f"at {VALUE}"}}], "x": None}
     blob = json.dumps(document).encode()
     found = Redaction([VALUE]).document(blob)
@@ -261,7 +263,7 @@ def test_a_document_without_a_value_is_not_decoded(monkeypatch):
     "blob", [b'{"a": hunter2-hunter2}', b'{"a": "hunter2-hunter2', b'{"a": "hunter2-hunter2\xff"}']
 )
 def test_a_value_in_what_is_no_json_is_not_passed_on(blob):
-    """An `unknown` result takes the place of it."""
+    """A result that is no JSON and holds a value is replaced by an `unknown` result."""
     document = json.loads(redact_result(Redaction(["hunter2-hunter2"]), "redis", blob))
     assert (document["status"], document["reason"]) == ("unknown", "crashed")
 
@@ -342,7 +344,7 @@ def leaking(tmp_path_factory):
 
 @pytest.mark.parametrize("way", ["error", "status", "denied", "plugin", "program", "inner", "unit", "long", "fine"])
 def test_no_way_out_of_a_real_sandbox(leaking, tmp_path, way):
-    """Summary, output, metrics, errors, and the audit of what was denied; a program is never given a secret."""
+    """A value is in no summary, output, metric, error or audit line of a real sandbox, and is given to no program."""
     sandbox, folder, _ = leaking
     found = known(tmp_path, f'redis = "{PASSWORD}"\n')
     runner = SecretRunner(sandbox.loop, sandbox.runner, found)
@@ -366,7 +368,9 @@ def test_no_way_out_of_a_real_sandbox(leaking, tmp_path, way):
 
 
 def test_a_result_is_neither_decoded_nor_encoded_again(leaking, tmp_path, monkeypatch):
-    """The worker writes it once; the agent adds its fields to the bytes, whether or not the run had a secret."""
+    """A result is neither decoded nor encoded again, with a secret or without: the agent adds its fields to the
+    bytes.
+    """
     sandbox, _, _ = leaking
     quiet = (
         'return { summary = "s", args = { password = { type = "string" } }, run = function() return "ok", "well" end }'
@@ -385,7 +389,7 @@ def test_a_result_is_neither_decoded_nor_encoded_again(leaking, tmp_path, monkey
 
 
 def test_an_unknown_secret_is_a_result(leaking, tmp_path):
-    """`bad-arguments`, once, not before `run` has returned; nothing is run."""
+    """An unknown secret gives one result with `bad-arguments` after `run` has returned, and nothing runs."""
     sandbox, _, _ = leaking
     results = []
     runner = SecretRunner(sandbox.loop, sandbox.runner, known(tmp_path))
@@ -399,7 +403,7 @@ def test_an_unknown_secret_is_a_result(leaking, tmp_path):
 
 
 def test_a_result_that_cannot_be_read_is_not_let_through():
-    """A worker in hostile hands may write what our reader can't, and still one result there is."""
+    """A result that cannot be read, as of a captured worker, is replaced by one that can."""
 
     class Hostile:
         inspect = None
@@ -417,7 +421,7 @@ def test_a_result_that_cannot_be_read_is_not_let_through():
 
 
 def test_equus_run(tmp_path, capsys):
-    """The same by hand; a secret that isn't there is UNKNOWN with its name."""
+    """`equus run` resolves secrets too, and an unknown one is UNKNOWN with its name."""
     (tmp_path / "leaks.lua").write_text(LEAKS)
     path = written(tmp_path, f'redis = "{PASSWORD}"\n')
     shown = []
@@ -576,7 +580,9 @@ def test_a_bound_secret_and_sockets_and_programs_of_this_host(sending, tmp_path)
     ],
 )  # fmt: skip
 def test_a_bound_secret_does_not_leave_in_a_question(host, names, places, is_asked, monkeypatch):
-    """The code of a check can make a name of it, so such a run asks for names that an operator has written down."""
+    """A run with a bound secret looks up only names that an operator has written, because a check could make a name of
+    the value.
+    """
     asked = []
 
     def getaddrinfo(name, *_, **__):
@@ -603,14 +609,14 @@ def test_a_secret_without_destinations_goes_where_it_went(sending, tmp_path, lis
 
 
 def test_a_secret_is_never_looked_up(sending, tmp_path):
-    """An assignment can put one where the check expects a host (F42)."""
+    """A secret is never looked up as a host, although an assignment may put it there (F42)."""
     secrets = known(tmp_path, f'redis = "{PASSWORD}"\n')
     summary = sent(sending[0], secrets, call="tcp", host={"secret": "redis"}, port=1)
     assert summary == "denied: a secret is never looked up as the name of a host"
 
 
 def test_two_secrets_of_one_run_meet_in_their_destinations(tmp_path):
-    """A place must be one of both (F42)."""
+    """A run with two secrets may connect only to destinations of both (F42)."""
     text = '[a]\nvalue = "aaaa-a"\nto = ["10.0.0.1:1", "10.0.0.2:1"]\n[b]\nvalue = "bbbb-b"\nto = ["10.0.0.2:1"]\n'
     found = known(tmp_path, text)
     args = json.dumps({"x": {"secret": "a"}, "y": [{"secret": "b"}]}).encode()
@@ -640,7 +646,7 @@ def test_two_secrets_of_one_run_meet_in_their_destinations(tmp_path):
     ],
 )
 def test_what_a_destination_covers(place, host, address, port, covered):
-    """The address counts, not its spelling; a name is the one that was asked for (F42)."""
+    """A destination covers an address whatever its spelling is, and a name as it was asked for (F42)."""
     assert read_destination(place).covers(host, address, port) is covered
 
 
@@ -650,7 +656,7 @@ def test_what_a_destination_covers(place, host, address, port, covered):
      "*.example:1", "a b:1", "10.0.0.5/8:1", "10.0.0.5:\u0661", 5, None, "/x\0y"],
 )  # fmt: skip
 def test_what_is_no_destination(tmp_path, place):
-    """The file says so, and the secret isn't used without them (F42)."""
+    """A faulty destination is refused with the file's name and the secret's (F42)."""
     with pytest.raises(ValueError):
         read_destination(place)
     if isinstance(place, str) and "\0" not in place:

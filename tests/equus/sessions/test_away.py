@@ -67,7 +67,9 @@ def test_an_expired_certificate_is_renewed_at_once_and_left(memory_agent, folder
 
 
 def test_a_helen_that_renews_it_no_more_is_explained(memory_agent, folder, authority, logged):
-    """The agent goes on trying: the grace may be set longer."""
+    """An agent whose certificate is renewed no more gets an explanation, and goes on trying, since the grace may be set
+    longer.
+    """
     held = authority.identity("web-1", start=-37 * DAYS, end=-30 * DAYS)
     made = memory_agent(identity=held, checks=folder)
     made.wall = lambda: held.not_after + 30 * 86_400
@@ -153,7 +155,9 @@ def refuse(helen):
 
 
 def test_a_used_token_gives_way_to_the_certificate_of_before(joining, authority, logged):
-    """The unit's command line is years old; the grace for the certificate is good."""
+    """A used token in an old command line is passed over, and the certificate of before is used while its grace
+    lasts.
+    """
     kept = authority.identity("web-1", start=-37 * DAYS, end=-30 * DAYS)
     made = joining(kept)
     helen = made.meet_in_clear()
@@ -177,7 +181,7 @@ def test_a_used_token_and_nothing_to_fall_back_to(joining, authority, what):
 
 
 def test_a_fresh_token_is_taken_before_the_old_certificate(joining, authority):
-    """Bulk re-enrolment: the certificate that it brings is the one that counts."""
+    """A fresh token is used before the old certificate, and the new certificate counts from then on."""
     kept = authority.identity("web-1", start=-37 * DAYS, end=-30 * DAYS)
     made = joining(kept)
     helen = made.meet_in_clear()
@@ -206,7 +210,7 @@ def forgotten(memory_agent, folder, authority):
 
 
 def test_a_forgotten_agent_joins_anew_with_its_token(forgotten, authority):
-    """One of a group that grows and shrinks, which was cut off for too long: nobody has to go there."""
+    """A forgotten agent joins anew with its token, so that nobody has to mend the machine by hand."""
     made, held = forgotten, forgotten.membership.identity
     helen = made.meet_in_clear()
     assert helen.hello == [m.Hello(2, "0.1")]
@@ -241,7 +245,7 @@ def test_a_revoked_agent_tries_its_token_once_an_hour(forgotten, logged):
 
 
 def test_other_ends_of_a_connection_use_no_token(forgotten):
-    """A Helen that stops, or a second machine with the same certificate, is no reason."""
+    """A Helen that stops, or another machine with the same certificate, does not make the agent use its token."""
     for error in (b"error shutting-down;retry-after=1\n", b"error identity-in-use\n", b""):
         helen = forgotten.meet_in_clear()
         assert helen.hello == [m.Hello(2, "0.1")]

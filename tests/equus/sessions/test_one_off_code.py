@@ -44,7 +44,7 @@ def ask(made, blob, message_id=1):
 
 
 def refused(made, blob):
-    """The sentence with which it is refused; nothing has run."""
+    """Return the sentence with which an order is refused, and check that nothing has run."""
     [result] = ask(made, blob)
     told = json.loads(result.blob)
     assert (result.name, told["status"], told["reason"], made.runner.running) == (
@@ -115,7 +115,7 @@ def test_a_clock_that_was_ahead_lets_no_order_run_twice(pinned, life, ahead, res
 
 
 def test_a_memory_that_is_damaged_lets_no_old_order_in(pinned, tmp_path):
-    """An order from before the start may have run; one that is made since has not."""
+    """With a damaged memory, an order from before the start is refused, and one made since is followed."""
     (tmp_path / "state").mkdir()
     (tmp_path / "state" / "once.json").write_text("[1")
     made = pinned()
@@ -159,14 +159,14 @@ def test_an_order_by_label(pinned):
     ],
 )
 def test_the_hosts_own_policy(pinned, policy, why):
-    """No signature is above it."""
+    """The host's policy counts before any signature."""
     made = pinned()
     made.policy.current = Policy.parse(policy.encode(), "p.toml")
     assert f"p.toml says {why}" in refused(made, order(made))
 
 
 def test_an_agent_with_a_folder_of_its_own(pinned, folder):
-    """--checks means: this code and no other."""
+    """An agent with --checks refuses orders, because it runs the code of its folder alone."""
     made = pinned(checks=folder)
     assert "--checks" in refused(made, order(made))
 
@@ -185,7 +185,7 @@ def test_what_is_no_order_is_refused(pinned):
 
 
 def test_a_helen_of_version_1_has_no_such_check(memory_agent):
-    """The name is one like any other there."""
+    """Over version 1 the name of an order is an unknown check."""
     made = memory_agent(name="web-1")
     made.route.version = lambda now: 1
     [result] = made.meet().say(m.Check(one_off.NAME, 1, b"{}"))
@@ -222,7 +222,7 @@ def test_an_order_is_given_up_while_it_is_noted(pinned):
 
 
 def test_a_fault_of_our_own_is_an_answer(pinned, monkeypatch):
-    """The caller is not left waiting; the fault is in the log, and not on the wire."""
+    """A fault of the agent's own answers the order, without its details, which are in the log."""
     made = pinned()
 
     def broken(order, here):

@@ -89,7 +89,7 @@ def test_a_renewal_that_is_not_answered(agent, folder, authority):
 
 
 def test_joining_that_is_not_answered(memory_agent, folder, authority):
-    """A Helen that says nothing to `enrol` keeps no machine for ever: another connection is tried."""
+    """A Helen that does not answer `enrol` is left, and another connection is tried."""
     made = memory_agent(checks=folder, join=f"{authority.sha256}.secret", insecure_plaintext=False, name="web-1")
     helen = made.meet_in_clear()
     made.clock.pump([0.5] * int(2 * ENROL_WITHIN - 1))
@@ -101,7 +101,7 @@ def test_joining_that_is_not_answered(memory_agent, folder, authority):
 
 
 def test_a_renewal_that_fails_is_tried_again(agent, folder, authority):
-    """The old certificate serves meanwhile."""
+    """A renewal that fails is tried again, and the old certificate is used meanwhile."""
     held = authority.identity("web-1")
     made = agent(held, checks=folder)
     made.wall = lambda: held.not_after - 60
@@ -114,7 +114,7 @@ def test_a_renewal_that_fails_is_tried_again(agent, folder, authority):
 
 
 def test_without_pinned_keys_they_are_asked_for_before_any_code(agent, authority):
-    """An agent with a certificate from elsewhere: it renews at once, pins, and then asks for the manifest."""
+    """An agent with a certificate and no signing keys renews at once, pins the keys, and then asks for the manifest."""
     made = agent(authority.identity("web-1"))
     helen = made.meet()
     loaded, request = helen.say(EMPTY)
@@ -125,7 +125,7 @@ def test_without_pinned_keys_they_are_asked_for_before_any_code(agent, authority
 
 
 def test_joining_comes_before_hello_and_the_connection_is_made_anew(memory_agent, folder, authority):
-    """The first connection carries nothing but the request."""
+    """An agent sends its request to join before hello, and connects anew with the certificate."""
     made = memory_agent(checks=folder, join=f"{authority.sha256}.secret", insecure_plaintext=False, name="web-1")
     helen = made.meet_in_clear()
     [request] = helen.hello
@@ -138,7 +138,7 @@ def test_joining_comes_before_hello_and_the_connection_is_made_anew(memory_agent
 
 
 def test_a_token_that_is_refused_ends_the_agent(memory_agent, folder, authority):
-    """Trying it again would not make it better."""
+    """A refused token ends the agent, because another try would fail as well."""
     made = memory_agent(checks=folder, join=f"{authority.sha256}.secret", insecure_plaintext=False)
     helen = made.meet_in_clear()
     helen.say_bytes(b"error not-enrolled\n")
@@ -207,7 +207,9 @@ def test_the_files_that_were_named_count(tmp_path, authority):
 
 
 def test_a_renewed_certificate_of_the_same_name_wins(tmp_path, authority):
-    """The files on the command line grow old; one of another name is another machine's."""
+    """A renewed certificate of the same name counts before the named files; one of another name or an older one does
+    not.
+    """
     settings = named(tmp_path, authority, start=-2 * datetime.timedelta(days=1))
     store = IdentityStore(tmp_path)
     renewed = authority.identity("web-1")

@@ -1,4 +1,4 @@
-"""Tunnels of an agent in memory: they go to the program of their kind, and are refused where there is none."""
+"""Test tunnels of an agent in memory: they go to the program of their kind, and are refused where there is none."""
 
 import json
 
@@ -39,7 +39,7 @@ def of_tunnels(heard):
 
 
 def test_a_kind_that_is_unknown_is_closed_and_nothing_else_changes(memory_agent, folder):
-    """An agent without any program says so; the connection goes on, and the id may come again."""
+    """A tunnel of an unknown kind is closed with that reason, the connection goes on, and the id may be used again."""
     helen = memory_agent(checks=folder).meet()
     helen.say(EMPTY)
     for _ in range(3):
@@ -49,7 +49,7 @@ def test_a_kind_that_is_unknown_is_closed_and_nothing_else_changes(memory_agent,
 
 
 def test_bytes_go_to_the_program_and_back(memory_agent, folder):
-    """A tunnel is open with the first window; its description comes as it was sent."""
+    """Bytes go to the program and back, and the description reaches it as it was sent."""
     agent = memory_agent(checks=folder)
     program = Program()
     agent.agent.programs["ssh"] = program
@@ -65,7 +65,7 @@ def test_bytes_go_to_the_program_and_back(memory_agent, folder):
 
 
 def test_a_lost_connection_ends_the_program(memory_agent, folder):
-    """A tunnel is of its connection: the next one begins without it."""
+    """A lost connection ends the program of its tunnel, and the next connection begins without it."""
     agent = memory_agent(checks=folder)
     program = agent.agent.programs["ssh"] = Program()
     helen = agent.meet()
@@ -78,7 +78,7 @@ def test_a_lost_connection_ends_the_program(memory_agent, folder):
 
 
 def test_results_go_before_a_tunnel_when_helen_reads_again(memory_agent, folder):
-    """While Helen doesn't read, nothing of the tunnel is written, however much waits."""
+    """Nothing of a tunnel is written while Helen does not read, and results go first afterwards."""
     agent = memory_agent(checks=folder)
     program = agent.agent.programs["ssh"] = Program()
     helen = agent.meet()
@@ -95,7 +95,9 @@ def test_results_go_before_a_tunnel_when_helen_reads_again(memory_agent, folder)
 
 
 def test_the_load_report_names_the_kinds_and_what_programs_say(memory_agent, folder):
-    """Helen asks only for kinds that are named; an agent without any says nothing of tunnels."""
+    """The load report names the kinds of tunnels and what their programs report, or says nothing of tunnels without
+    any.
+    """
     agent = memory_agent(checks=folder)
     [loaded] = agent.meet().say(EMPTY)
     assert json.loads(loaded.blob).keys().isdisjoint({"tunnels", "shell"})

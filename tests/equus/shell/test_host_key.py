@@ -40,7 +40,7 @@ def test_files_that_are_none(tmp_path: Path) -> None:
 
 
 def test_signed_by_the_agent(tmp_path: Path, authority, other_authority) -> None:  # type: ignore[no-untyped-def]
-    """Good for this agent, key and CA; each of them replaced is told."""
+    """A host key's signature is good for this agent, key and CA, and each of them replaced is reported."""
     line = host_key.load(tmp_path).line
     certificate, key = authority.agent("web-1")
     signature = sign(line, key)

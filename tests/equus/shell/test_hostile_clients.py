@@ -54,7 +54,7 @@ def test_only_methods_that_are_good_today(stage: Door) -> None:
     b"SSH-2.0-x\r\n" + bytes(64),
 ])  # fmt: skip
 def test_noise_before_a_login(stage: Door, said: bytes) -> None:
-    """The connection ends, and its process with it."""
+    """Noise before a login ends the connection and its process."""
     before = len(stage.processes)
     with socket.create_connection(("127.0.0.1", stage.port), PATIENCE) as client:
         client.sendall(said)
@@ -116,7 +116,7 @@ def test_packets_without_an_end_before_a_login(stage: Door) -> None:
 
 
 def test_a_client_that_reads_nothing_can_not_stay(tmp_path: Path) -> None:
-    """The longest time of a session is its end, though what it is told has no place on the connection."""
+    """A client that reads nothing is ended at the longest time of a session."""
     with door(tmp_path, most=20.0) as made:
         words = made.ssh("echo in; sleep 2; cat /dev/zero")
         with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:

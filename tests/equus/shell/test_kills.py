@@ -1,4 +1,4 @@
-"""Fifty kills, of the client and of the server by turns: no process and no descriptor is left, and so no terminal."""
+"""Test fifty kills, of the client and of the server by turns: they leave no process, no descriptor and no terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The processes of sessions: groups, users, terminals and ends, whatever a person makes of them."""
+"""Test the processes of sessions: groups, users, terminals and ends."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_signal_to_its_own_group(stage: Door) -> None:
 
 
 def test_an_end_by_a_signal_without_a_name(stage: Door) -> None:
-    """The client is told, as a shell tells it: no channel waits for ever."""
+    """The end of a program by a signal without a name is reported as a shell does, so that no channel waits on."""
     assert stage.run("kill -40 $$").returncode == 128 + 40
 
 
@@ -58,7 +58,7 @@ time.sleep(1000)
 
 
 def test_a_terminal_that_is_given_up(stage: Door, tmp_path: Path) -> None:
-    """No group is in front on it then: a hang-up reaches neither the server's group nor fails to end the program."""
+    """A terminal that its group has given up ends the program at a hang-up, and harms no process of the server."""
     (tmp_path / "gives_up.py").write_text(GIVES_UP)
     with terminal(stage, f"exec {sys.executable} {tmp_path}/gives_up.py") as seen:
         seen.wait_for(b".\r\n")
@@ -87,7 +87,7 @@ def test_the_modes_of_the_clients_terminal(stage: Door) -> None:
 
 
 def test_modes_that_there_are_none_of() -> None:
-    """Opcodes and values without a meaning change nothing, and 255 takes a key away."""
+    """Opcodes and values without a meaning change no mode of a terminal, and 255 disables a key."""
     master, slave = os.openpty()
     try:
         before = termios.tcgetattr(slave)
@@ -132,7 +132,9 @@ def ran(home: Path, program: str) -> list[str]:
 
 
 def test_a_home_behind_a_folder_that_is_shut(tmp_path: Path) -> None:
-    """A user who may not pass the folder above gets no place behind it: it is entered with the user's rights."""
+    """A program starts in `/` if its user may not reach the home, because the folder is entered with the user's
+    rights.
+    """
     home = tmp_path / "shut" / "home"
     home.mkdir(parents=True)
     (home / "seen").write_text("secret")
@@ -142,7 +144,7 @@ def test_a_home_behind_a_folder_that_is_shut(tmp_path: Path) -> None:
 
 
 def test_a_program_that_can_not_be_started(tmp_path: Path) -> None:
-    """The person gets a sentence and a status, and nothing of the server's inside."""
+    """A program that cannot be started gives a sentence and a status, and no detail of the server."""
     (tmp_path / "text").write_text("x")
     assert ran(tmp_path, "/none") == ["equus: /none can't be started: No such file or directory", "127"]
     refused = f"equus: {tmp_path}/text can't be started: Permission denied"

@@ -51,7 +51,7 @@ def test_much_in_both_directions_at_once(stage: Door) -> None:
 
 
 def test_scp_and_sftp(stage: Door, tmp_path: Path) -> None:
-    """A file goes there and comes back with the same hash, and a folder is listed."""
+    """A file is copied there and back with the same hash, and a folder is listed."""
     sent = tmp_path / "sent"
     sent.write_bytes(os.urandom(3_000_000))
     at = f"root@127.0.0.1:{tmp_path}"
@@ -70,7 +70,7 @@ UP = b"sh -c 'echo u''p%d; exec sleep 1000'"  # says that it runs, by a word tha
 
 
 def test_a_terminal(stage: Door) -> None:
-    """Keys reach the program, ^C ends what is in front and not the shell, ^Z and jobs work, the size follows."""
+    """Keys reach the program of a terminal, ^C ends the one in front, ^Z and jobs work, and the size follows."""
     with terminal(stage, "bash --norc --noprofile -i") as seen:
         seen.type(UP % 1 + b"\n")
         seen.wait_for(b"up1\r\n")
@@ -116,9 +116,7 @@ def test_forwarding(stage: Door, tmp_path: Path) -> None:
 
 
 def test_who_is_not_let_in(stage: Door, tmp_path: Path) -> None:
-    """A key that is not in the file and a user that is not in the policy are refused, and a wrong host key is
-    noticed.
-    """
+    """A key outside of the file and a user outside of the policy are refused, and a wrong host key is noticed."""
     stranger = keygen(tmp_path / "stranger")
     for more in ({"key": stranger}, {"user": "daemon"}):
         done = stage.run("true", **more)
@@ -160,7 +158,7 @@ def test_a_certificate_and_another_user_with_one_command(tmp_path: Path) -> None
 
 
 def test_a_key_that_is_removed_ends_its_session(tmp_path: Path) -> None:
-    """Within seconds, with a sentence; so do silence and the longest time."""
+    """A key that is removed ends its session within seconds with a sentence, and so do silence and the longest time."""
     for name, more in (("removed", {}), ("silent", {"idle": 1.0}), ("long", {"most": 1.0})):
         folder = tmp_path / name
         folder.mkdir()
@@ -239,7 +237,9 @@ def test_a_program_hears_of_the_end_once(tmp_path: Path) -> None:
 
 
 def test_a_client_that_does_not_read_costs_no_memory(stage: Door) -> None:
-    """A program that writes at full speed is stopped; the server's memory stays within some windows."""
+    """A program that writes at full speed to a client that does not read is stopped, and the server's memory stays
+    small.
+    """
     with subprocess.Popen(stage.ssh("cat /dev/zero"), stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None and len(process.stdout.read(1_000_000)) == 1_000_000
         server = server_of(stage.processes[-1])

@@ -53,7 +53,7 @@ def test_a_key_of_the_file(keys: Path) -> None:
 
 
 def test_a_file_for_each_user(keys: Path) -> None:
-    """`%u` stands for the user; a user without a file is refused with the reason."""
+    """`%u` in the path of keys stands for the user, and a user without a file is refused with the reason."""
     (keys / "ops").write_text((keys / "good.pub").read_text())
     access = Access(("ops", "root"), str(keys / "%u"))
     assert permit(access, "ops", blob(keys / "good"), NOW) is not None
@@ -62,7 +62,7 @@ def test_a_file_for_each_user(keys: Path) -> None:
 
 
 def test_a_key_that_is_taken_out_opens_nothing_any_more(keys: Path) -> None:
-    """The file is read each time."""
+    """A key that is taken out of the file opens nothing any more, because the file is read each time."""
     access = Access(("ops",), str(keys / "keys"))
     assert permit(access, "ops", blob(keys / "good"), NOW) is not None
     (keys / "keys").write_text("")
@@ -70,7 +70,7 @@ def test_a_key_that_is_taken_out_opens_nothing_any_more(keys: Path) -> None:
 
 
 def test_a_file_that_others_can_write_opens_nothing(keys: Path) -> None:
-    """A user who can write it could let in anybody; one that is too long opens nothing either."""
+    """A file of keys that others can write, or that is too long, opens nothing."""
     access = Access(("ops",), str(keys / "keys"))
     os.chmod(keys / "keys", 0o666)
     with pytest.raises(PermissionError, match="can be written by others"):

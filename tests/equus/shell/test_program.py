@@ -1,4 +1,4 @@
-"""Tests who gets a process for a tunnel: the policy's limits and the host's own rate, whatever Helen asks for."""
+"""Test which tunnels get a process: the policy's limits and the host's own rate count, whatever Helen asks for."""
 
 from __future__ import annotations
 
@@ -47,13 +47,15 @@ class Stage:
 
 
 def test_nobody_without_a_policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No process, and no host key is shown."""
+    """Without [shell] in the policy no process starts, and no host key is shown."""
     stage = Stage(tmp_path, monkeypatch, "")
     assert (stage.open(), stage.calls, stage.program.report()) == (["denied"], [], {})
 
 
 def test_as_many_as_the_policy_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that could not be started makes room again, and says why."""
+    """As many sessions as the policy allows are open, and one that could not start is closed with the reason and makes
+    room.
+    """
     stage = Stage(tmp_path, monkeypatch)
     first, second = stage.open(), stage.open()
     assert (first, second, stage.open()) == ([], [], ["busy"])

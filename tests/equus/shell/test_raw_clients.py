@@ -1,4 +1,4 @@
-"""Tests what a client can say that OpenSSH's never does: windows, packets, services and ends that would harm the
+"""Test messages of a client that OpenSSH's never sends: windows, packets, services and ends that would harm the
 server.
 """
 
@@ -76,7 +76,7 @@ def is_asleep(pid: int) -> bool:
 
 @pytest.mark.parametrize("stream", ["1", "2"])
 def test_a_window_without_an_end(stage: Door, client: RawClient, stream: str) -> None:
-    """Four gibibytes are allowed, and nothing is read: the program is stopped, and the server keeps what fits."""
+    """A window of four gibibytes that nobody reads stops the program, and the server's memory stays small."""
     server = server_of(stage.processes[-1])
     before = resident(server)
     _, channel = client.open(0, MOST, 32_768)
@@ -90,7 +90,7 @@ def test_a_window_without_an_end(stage: Door, client: RawClient, stream: str) ->
 
 
 def test_packets_without_a_byte(anybody: RawClient) -> None:
-    """A client that takes packets of no bytes would get them without an end: there is no such channel."""
+    """A channel with packets below 256 bytes is refused, because empty ones would be sent without an end."""
     for size in (0, 1, 255):
         answer, reason = anybody.open(0, MOST, size)
         assert (answer, reason) == (NOT_OPENED, 4)
@@ -98,7 +98,7 @@ def test_packets_without_a_byte(anybody: RawClient) -> None:
 
 
 def test_channels_without_an_end(anybody: RawClient) -> None:
-    """Ten at once, whoever has logged in; one that is closed makes room."""
+    """Ten channels are open at once, for a person and for an auditor, and a closed one makes room."""
     answers = [anybody.open(number, 0, 32_768) for number in range(12)]
     assert [answer for answer, _ in answers] == [OPENED] * 10 + [NOT_OPENED] * 2
     assert answers[-1][1] == 4
@@ -129,7 +129,7 @@ def children_of(pid: int) -> list[str]:
 
 
 def test_one_login_for_each_connection(stage: Door, client: RawClient) -> None:
-    """A service that is asked for again would count tries and time anew; after a login it would take its place."""
+    """A second request for a login ends the connection, because it would count tries and time anew."""
     client.sendPacket(SERVICE_REQUEST, NS(b"ssh-userauth"))
     assert b"one login for each connection" in client.rest()[-1][1]
     early = RawClient(stage.port)
@@ -199,7 +199,7 @@ def test_what_waits_for_a_change_of_keys(size: int) -> None:
 
 
 def test_packets_behind_the_end(stage: Door, tmp_path: Path) -> None:
-    """A login that comes in one read with the key that was one too many is none; nor is any packet behind it."""
+    """A login behind one key too many, in the same read, counts for nothing, nor does any packet behind it."""
     wrong = keygen(tmp_path / "wrong")
     client = RawClient(stage.port)
     together: list[bytes] = []

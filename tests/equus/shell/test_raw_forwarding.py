@@ -42,7 +42,7 @@ def forward(host: bytes, port: int) -> bytes:
     (b"127.0.0.1", 70_000), (b"127.0.0.1", MOST), (b"\xff\xfe", 1), (b"a" * 300, 1), (b"127.0.0.1\0", 1), (b"", 1),
 ])  # fmt: skip
 def test_destinations_that_there_are_none_of(client: RawClient, host: bytes, port: int) -> None:
-    """The channel is closed, and the connection goes on."""
+    """An impossible destination closes its channel, and the connection goes on."""
     client.open(7, MOST, 32_768, b"direct-tcpip", forward(host, port))
     client.wait_for(CLOSE)
     client.open(8, MOST, 32_768, b"direct-tcpip", forward(host, port)[:-6])
@@ -71,7 +71,7 @@ def test_destinations_that_never_answer(client: RawClient) -> None:
 
 
 def test_an_input_that_ends_before_the_connection_is_made(stage: Door) -> None:
-    """The destination gets all of it, and its end; then the answer comes back."""
+    """An input that ends before the connection is made reaches the destination whole, and the answer comes back."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(PATIENCE)
         words = stage.ssh("-W", f"localhost:{listener.getsockname()[1]}")

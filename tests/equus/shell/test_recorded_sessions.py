@@ -63,7 +63,7 @@ def test_a_command(stage: Door) -> None:
 
 
 def test_a_terminal(stage: Door) -> None:
-    """The file has what it showed, with its size; no file has what was typed without an echo."""
+    """The recording of a terminal has what it showed and its size, and none has text that was typed without an echo."""
     command = "stty -echo; stty size; read -r secret; stty echo; echo got ${#secret}"
     with terminal(stage, command) as seen:
         subprocess.run(["stty", "rows", "33", "cols", "77"], stdin=seen.ours, check=True, timeout=PATIENCE)
@@ -78,7 +78,9 @@ def test_a_terminal(stage: Door) -> None:
 
 
 def test_sftp(stage: Door, tmp_path: Path) -> None:
-    """The log of its server says which files; their bytes are not recorded, and the client gets no log."""
+    """The recording of SFTP has the server's log with the names of files and not their bytes, and the client gets no
+    log.
+    """
     (tmp_path / "sent").write_bytes(b"content of a file" * 100)
     done = subprocess.run(
         ["sftp", "-q", *stage.options(), "-P", str(stage.port), "-b", "-", "root@127.0.0.1"],
@@ -97,7 +99,7 @@ def commands(stage: Door) -> list[str | None]:
 
 
 def test_who_may_read(stage: Door, tmp_path: Path) -> None:
-    """The auditor's key alone, which opens nothing else; a person who may log in reads nothing so."""
+    """Only the auditor's key reads recordings, and it opens nothing else."""
     stage.run("true")
     assert asked(stage, "list", key=stage.key).returncode == 255
     assert stage.run("true", key=stage.folder / "auditor").returncode == 255

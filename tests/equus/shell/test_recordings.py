@@ -79,7 +79,7 @@ def test_what_is_recorded(tmp_path: Path, kind: str, codes: str) -> None:
 
 
 def test_a_session_that_has_no_more_room_is_told(tmp_path: Path) -> None:
-    """The event does not count then; the end still has its place, and a connection has one room for all sessions."""
+    """A recording without room refuses the event, keeps room for its end, and all sessions of a connection share it."""
     recording, _ = begin(tmp_path / "r", room=1_500)
     recording.output(b"x" * 500, False)
     with pytest.raises(RecordingFailed, match="no more room"):
@@ -91,13 +91,13 @@ def test_a_session_that_has_no_more_room_is_told(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_can_not_be_written(tmp_path: Path) -> None:
-    """No session begins without its recording."""
+    """A session without a recording does not begin, as in a folder that cannot be written."""
     with pytest.raises(RecordingFailed, match="can't be recorded"):
         Recorder(tmp_path / "none", 1_000, lambda: WHEN, lambda: 0.0).begin(About("", "", "", "command"))
 
 
 def test_the_list(tmp_path: Path) -> None:
-    """The newest first; one without an end, one that is no recording, and a link are no trouble."""
+    """The list has the newest recording first, with one that was cut off, and passes over other files and links."""
     folder = tmp_path / "r"
     recording, clock = begin(folder)
     clock.now = 3.25
@@ -124,7 +124,7 @@ def test_the_list(tmp_path: Path) -> None:
 
 
 def test_the_room_of_all(tmp_path: Path) -> None:
-    """One connection gets a part of it; when all is taken nobody gets in."""
+    """One connection gets a share of the room for recordings, and none is opened when all is used."""
     folder, most = tmp_path / "r", 16 * 1_048_576
     assert prepare(folder, most) == prepare(folder, most, SHARE - 1) == most // SHARE
     assert folder.stat().st_mode & 0o777 == 0o700

@@ -1,4 +1,4 @@
-"""Reports are sent from memory, and are those that the disk would give; that is read after a start or an absence."""
+"""Test that reports are sent from memory as the disk would give them, and from disk after a start or an absence."""
 
 import errno
 import json
@@ -45,7 +45,7 @@ def test_what_was_added_is_there_until_it_is_forgotten():
 
 
 def test_another_spool_and_a_hole_begin_anew():
-    """The held reports belong to one spool and have no hole."""
+    """Held reports belong to one spool without a hole; another spool or a hole begins anew."""
     recent = RecentReports()
     recent.add("a", [report(1), report(2)], 1)
     recent.add("a", [report(9)], 1)
@@ -55,7 +55,7 @@ def test_another_spool_and_a_hole_begin_anew():
 
 
 def test_what_lies_before_a_loss_is_the_spools_to_say():
-    """A report that the spool has dropped meanwhile is not sent from memory."""
+    """A report that the spool has dropped is not sent from memory."""
     recent = RecentReports()
     recent.add("a", map(report, range(1, 6)), 4)
     assert (recent.after("a", 2, 10**6), sequences(recent.after("a", 3, 10**6))) == ([], [4, 5])
@@ -98,7 +98,7 @@ def reports(heard):
 
 
 def test_a_helen_that_follows_costs_no_read(memory_agent, folder, monkeypatch):
-    """A hundred results, each acknowledged: the disk is written and never read."""
+    """A Helen that acknowledges each of a hundred results causes no read of the disk."""
     agent = memory_agent(checks=folder)
     disk, helen = Disk(agent, monkeypatch), agent.meet()
     helen.say(SCHEDULE)
@@ -113,7 +113,7 @@ def test_a_helen_that_follows_costs_no_read(memory_agent, folder, monkeypatch):
 
 
 def test_the_disk_is_read_after_a_start_and_no_more_once_that_is_sent(memory_agent, folder, monkeypatch):
-    """The reports of the agent before are on the disk alone."""
+    """The disk is read after a start, which finds older reports there alone, and no more once they are sent."""
     first = memory_agent(checks=folder)
     first.meet().say(SCHEDULE)
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""The spool: what was synced is read back, what was lost is said, and nothing else."""
+"""Test the spool: it reads back what was synced, reports what was lost, and nothing else."""
 
 import errno
 import json
@@ -36,7 +36,7 @@ def gap_of(record: Record) -> tuple[int, int, int, str]:
 
 
 def test_sequences_begin_at_one_and_are_read_back_as_written(tmp_path):
-    """A report that is appended comes back with its id, in order, byte for byte."""
+    """A report that is appended is read with its sequence, in order, byte for byte."""
     spool = Spool(tmp_path)
     assert (spool.first, spool.last, spool.depth) == (1, 0, 0)
     spool.append("load", b"{}")
@@ -47,7 +47,7 @@ def test_sequences_begin_at_one_and_are_read_back_as_written(tmp_path):
 
 
 def test_a_reopened_spool_goes_on_where_it_stood(tmp_path):
-    """Name, cursor, reports and the next sequence survive closing."""
+    """A spool that is opened again has its name, cursor, reports and the next sequence."""
     spool = filled(tmp_path, 5)
     spool.acknowledge(3)
     name = spool.id
@@ -57,7 +57,7 @@ def test_a_reopened_spool_goes_on_where_it_stood(tmp_path):
 
 
 def test_an_acked_segment_is_removed_and_an_unacked_one_is_not(tmp_path):
-    """Disk space comes back segment by segment."""
+    """A segment that is acknowledged is removed, and one that is not stays."""
     spool = filled(tmp_path, 40, segment_size=1_000)
     before = spool.size
     spool.acknowledge(20)
@@ -68,7 +68,7 @@ def test_an_acked_segment_is_removed_and_an_unacked_one_is_not(tmp_path):
 
 
 def test_a_read_takes_one_report_however_small_its_limit(tmp_path):
-    """The window of the sender may be smaller than a report; it must not starve."""
+    """A read returns one report however small its limit is, because the sender's window may be smaller."""
     spool = filled(tmp_path, 3)
     assert [record.sequence for record in spool.read(0, 1)] == [1]
     assert [record.sequence for record in spool.read(1, 2 * (102 + HEADER_SIZE))] == [2, 3]
@@ -78,7 +78,7 @@ def test_a_read_takes_one_report_however_small_its_limit(tmp_path):
 @pytest.mark.adversary(58)
 @pytest.mark.parametrize("cut", range(1, 117))
 def test_a_torn_tail_is_cut_wherever_it_tore(tmp_path, cut):
-    """The last record lacks its last bytes: it is as if it had never been, and its sequence comes again."""
+    """A record that lacks its last bytes is cut off, and its sequence is used again."""
     filled(tmp_path, 3).close()
     segment = next(tmp_path.rglob("*.spool"))
     os.truncate(segment, segment.stat().st_size - cut)
@@ -98,7 +98,7 @@ def test_a_tail_of_zeros_is_cut(tmp_path):
 
 
 def test_a_flipped_bit_in_the_middle_becomes_a_gap(tmp_path):
-    """The reports behind the damage in that segment are lost loudly; the next segment is whole."""
+    """Reports behind a flipped bit in a segment become a gap, and the next segment is whole."""
     spool = filled(tmp_path, 20, segment_size=600)
     spool.close()
     second = sorted(tmp_path.rglob("*.spool"))[1]
@@ -172,7 +172,7 @@ def test_a_full_disk_loses_loudly_and_recovers(tmp_path, monkeypatch):
 
 
 def test_an_ack_of_the_future_means_a_new_spool(tmp_path):
-    """Helen has what we lost: the same sequences must not be used again under the same name."""
+    """An ack beyond the last sequence begins a new spool, because Helen holds those sequences under the old name."""
     spool = filled(tmp_path, 3)
     name = spool.id
     spool.acknowledge(1)
@@ -182,7 +182,7 @@ def test_an_ack_of_the_future_means_a_new_spool(tmp_path):
 
 
 def test_an_exhausted_sequence_means_a_new_spool(tmp_path):
-    """int32 ends; what isn't acked goes along under new numbers."""
+    """A sequence at the end of int32 begins a new spool, and reports without an ack get new numbers there."""
     spool = filled(tmp_path, 1)
     name = spool.id
     spool.acknowledge(1)
@@ -214,7 +214,9 @@ while True:
 
 @pytest.mark.adversary(58)
 def test_nothing_synced_is_lost_by_kill_9(tmp_path):
-    """Ten rounds: what the writer said was durable is there, unbroken, and the next round goes on behind it."""
+    """Reports that the writer called durable are there after kill -9, unbroken, and the next round goes on
+    behind them.
+    """
     durable = 0
     for turn in range(10):
         with subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path)], stdout=subprocess.PIPE) as writer:

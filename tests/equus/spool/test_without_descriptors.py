@@ -1,4 +1,4 @@
-"""A spool whose process has no descriptor left waits: nothing is lost, and it goes on once there is one again."""
+"""Test a spool whose process has no descriptor left: it waits, loses nothing, and goes on once there is one again."""
 
 import errno
 import io
@@ -134,7 +134,9 @@ def test_a_new_spool_for_which_there_is_no_room_is_given_up(tmp_path, monkeypatc
 
 @pytest.mark.parametrize("text", [None, b"", b"\xff\xfe", b"short", b"NAME\n"])
 def test_a_spool_whose_name_is_lost_is_found(tmp_path, text):
-    """Edited or restored by hand: the reports are worth more than the file that names them."""
+    """A spool whose name is lost or damaged is found, because its reports are worth more than the file with the
+    name.
+    """
     spool = Spool(tmp_path)
     spool.append("load", b"{}")
     spool.sync()
@@ -152,7 +154,7 @@ def test_a_spool_whose_name_is_lost_is_found(tmp_path, text):
 
 @pytest.mark.parametrize("code", [errno.EMFILE, errno.ENFILE])
 def test_it_is_told_once_and_tried_again(tmp_path, monkeypatch, code):
-    """A wait of minutes is one line in the log; the next wait is another."""
+    """A wait for a descriptor is one line in the log, and the next wait is another."""
     calls, told, faults = queue.Queue(), [], [code] * 3 + [0] + [code] * 2 + [0]
     spool = Spool(tmp_path)
     monkeypatch.setattr(spool_thread, "RETRY_SECONDS", 0.0)

@@ -139,7 +139,7 @@ def figures(helen: Running) -> None:
 
 
 def changed_by_clients(helen: Running, folder: Path) -> None:
-    """A file with a fault is refused whole; a sound one is in force at once; without one nothing is sent."""
+    """Check that a faulty file is refused whole, a sound one is in force at once, and nothing is sent without one."""
     (folder / "bad.toml").write_text("[forwards.x]\n")
     status, said = run(helen, "forwards", "--file", str(folder / "bad.toml"))
     assert status == 1 and "forwards.x: type is missing" in said

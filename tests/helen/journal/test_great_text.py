@@ -1,4 +1,4 @@
-"""A great text is read apart from its document, with the same result as all of it at once."""
+"""Test that a great text is read apart from its document, with the same result as all of it at once."""
 
 from __future__ import annotations
 

@@ -231,7 +231,7 @@ def test_a_mail_says_what_helps(is_test: bool, why: str, shown: str) -> None:
 
 
 def test_a_summary_cannot_write_headers(pump: Pump, sink: Sink) -> None:
-    """Whatever a check says, it is one line of the text."""
+    """A summary is one line of the mail, so that no check can write headers."""
     hostile = alert("a/c\r\nBcc: x@y")
     bad = Message("id2", "g", "x", "r", {"l": "v\r\n.\r\nQUIT"}, WALL, (hostile,), frozenset())
     pump.run(send(pump.reactor, Channel("x", mail(sink)), bad, ""))

@@ -28,7 +28,7 @@ MIB = 1_048_576
 
 @pytest.fixture
 def peer(notebook: Notebook, clock: Clock) -> Peer:
-    """An agent in the clear: its handshake is over when it connects."""
+    """Return an agent in the clear, whose handshake is over when it connects."""
     return Peer(notebook, clock)
 
 

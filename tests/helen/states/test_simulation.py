@@ -47,7 +47,7 @@ class Week:
             self.said[each.agent, each.check_id].append(each)
 
     def _watched(self):  # type: ignore[no-untyped-def]
-        """The records as they go by; windows are kept with the time in which they were there."""
+        """Yield the records as they go by, and keep windows with the time in which they were there."""
         open_since: dict[str, tuple[Window, float]] = {}
         for record in self.fleet.records():
             self.results += record.kind == "result"
@@ -86,7 +86,7 @@ def week() -> Week:
 
 
 def test_the_week_has_everything_in_it(week: Week) -> None:
-    """Else the tests below would show little."""
+    """The week has each kind of decision and reason, so that the tests below show something."""
     told = [each.event for said in week.said.values() for each in said if isinstance(each.event, Decision)]
     actions = {(event.action, event.what) for event in told}
     reasons = {reason.kind for event in told for reason in event.reasons}

@@ -73,7 +73,7 @@ def test_what_waits_together_is_one_transaction(store: Store, inbox: Any) -> Non
 
 
 def test_answers_of_a_batch_come_in_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What follows from each may take long: the next ones wait for another turn, in order, and the end for all."""
+    """Answers of a batch that take long are given over several turns, in order, and the end comes after all of them."""
     monkeypatch.setattr(database, "SLICE_SECONDS", 0.0)
     asked: deque[Any] = deque()
     store, heard = Store(tmp_path, lambda function, *given: asked.append(function)), list[int]()

@@ -104,7 +104,7 @@ def replace_connect(monkeypatch, connect):
 
 @pytest.fixture
 def small_disk(monkeypatch):
-    """The database cannot grow while `full` says so; SQLite reports what it would of a full disk."""
+    """Return `full`: while its item is true the database cannot grow, and SQLite reports a full disk."""
     full, connect = [False], schema.connect
 
     def connecting(path):

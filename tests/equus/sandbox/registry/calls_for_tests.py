@@ -1,4 +1,4 @@
-"""A registry of host calls for the tests of the sandbox, imported by the broker."""
+"""Provide a registry of host calls for the tests of the sandbox, which the broker imports."""
 
 import os
 import time

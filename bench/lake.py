@@ -41,13 +41,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from helen.journal import segments
 from helen.journal.columns import RESULTS
 from helen.journal.series import SERIES
 from helen.pipeline.driver import Driver, Settings
 from helen.pipeline.engine import ENGINES, SETTING
+from helen.pipeline.ingest.offsets import EVERYTHING, Options, initial, latest, ranges
+from helen.pipeline.ingest.segment_frames import segments_of
 from helen.pipeline.ingest.task import Task
 from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.levels import H1
@@ -56,7 +58,7 @@ from helen.pipeline.lake.schema import WRITTEN
 from helen.pipeline.reports.availability import choose, day_rows
 from helen.pipeline.rollup.following import cascade
 from helen.pipeline.rollup.rebuild import sum_again
-from helen.pipeline.spark import start_spark
+from helen.pipeline.spark import PARTITIONS, start_spark
 from helen.pipeline.upkeep import compact, compact_day, gather
 from helen.pipeline.worker_memory import GivingBack
 
@@ -368,6 +370,13 @@ def last_segment(entry: Path) -> int:
     return max((action["txn"]["version"] for action in actions if "txn" in action), default=0)
 
 
+def segments_named(spark: SparkSession, history: Path) -> DataFrame:
+    """Return all segments of a history as a run with `--once` names them to its tasks."""
+    options = Options({"path": str(history), "cores": spark.conf.get(PARTITIONS)})
+    start = initial(options)
+    return segments_of(spark, ranges(options, start, latest(options, start, EVERYTHING)))
+
+
 def against_duckdb(spark: SparkSession, lake: Lake, folder: Path, figures: dict[str, dict[str, float]]) -> None:
     """Measure the five-minute sums of all segments, by both in turns, files to files; the last time counts."""
     history = folder / "helen" / "history"
@@ -377,8 +386,7 @@ def against_duckdb(spark: SparkSession, lake: Lake, folder: Path, figures: dict[
     for attempt in range(TURNS):
         task = Task({"m5": str(folder / f"out-{attempt}")}, {"m5": {0: 0}}, {0: np.arange(series, dtype=np.int32)})
         with timed(figures, "m5 by Spark"):
-            stream = spark.read.format("helen").option("rows", "segments").load(str(history))
-            stream.mapInArrow(GivingBack(task), WRITTEN.ddl).collect()
+            segments_named(spark, history).mapInArrow(GivingBack(task), WRITTEN.ddl).toArrow()
         with timed(figures, "m5 by DuckDB"):
             connection.execute(DUCKDB_M5.format(files=f"{history}/segments/*.parquet", out=folder / "out.parquet"))
     figures["m5 by Spark"]["cpu_ratio"] = round(figures["m5 by Spark"]["cpu_s"] / figures["m5 by DuckDB"]["cpu_s"], 2)

@@ -37,6 +37,7 @@ from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.levels import Level, derived
 from helen.pipeline.lake.read_errors import first_line, with_advice
 from helen.pipeline.rollup.following import cascade
+from helen.pipeline.spark import PARTITIONS
 from helen.pipeline.telemetry import BEAT, Batch, RunStatus
 
 TRIGGER = 10.0  # a batch costs about the same however small it is: at 1 s it took a third of two cores
@@ -209,7 +210,7 @@ class Driver:
         folders = {helen: str(history.folder) for helen, history in sink.histories.items()}
         return {
             "histories": json.dumps(list(folders.values())), "helens": json.dumps(list(folders)),
-            "start": json.dumps(sink.start()), "rows": "segments",
+            "start": json.dumps(sink.start()), "rows": "segments", "cores": self._spark.conf.get(PARTITIONS, "0"),
         }  # fmt: skip
 
     def _start(self, sink: Sink) -> Any:

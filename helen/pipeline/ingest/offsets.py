@@ -20,7 +20,8 @@ from helen.pipeline.ingest.histories import CHANGES, RESULTS, History
 from helen.pipeline.lake.schema import SEGMENTS, SOURCE
 
 MAX_SEGMENTS = 50  # 1,000,000 results in a micro-batch: a quarter of the default heap
-PER_TASK = 5  # 100,000 results: large enough that a task's start doesn't count, small enough for two cores to share
+PER_TASK = 5  # 100,000 results: large enough that a task's start doesn't count. A task holds so many with their blobs
+MOST_PER_TASK = 15  # 300,000 results, of which a task holds what sums are made of
 BATCH_ROWS = 10_000  # handed to the JVM at once
 EVERYTHING = 1_000_000_000
 
@@ -51,6 +52,7 @@ class Options:
         self.end: Offset | None = json.loads(given.get("end") or "null")
         self.max_segments = int(given.get("maxsegments") or MAX_SEGMENTS)
         self.per_task = int(given.get("pertask") or PER_TASK)
+        self.cores = int(given.get("cores") or 0)
         self.segments = (given.get("rows") or "results") == "segments"
         self.commit = (given.get("commit") or "false").lower() == "true"
 
@@ -85,10 +87,24 @@ def ranges(options: Options, start: Offset, end: Offset) -> list[Part]:
         if first <= last and not is_there(History(Path(folder)).path(RESULTS, first)):
             there = [number for number in History(Path(folder)).numbers(RESULTS) if first <= number <= last]
             first = there[0] if there else last + 1
-        for lowest in range(first, last + 1, options.per_task):
-            highest = min(lowest + options.per_task - 1, last)
+        size = size_of_parts(options, last - first + 1)
+        for lowest in range(first, last + 1, size):
+            highest = min(lowest + size - 1, last)
             parts.append(Part(int(helen), folder, lowest, highest))
     return parts
+
+
+def size_of_parts(options: Options, count: int) -> int:
+    """Return how many of these segments of a Helen one task reads.
+
+    Where the cores are known there are as many tasks, or twice as many and so on: each task writes a row of its own for
+    a bucket that it shares with another one, and costs Spark a worker's turn.
+    """
+    if not options.cores or count < 1:
+        return options.per_task
+    rounds = -(-count // (options.cores * MOST_PER_TASK))
+    parts = min(-(-count // options.per_task), options.cores * rounds)
+    return -(-count // parts)
 
 
 def read(part: Part, segments: bool) -> Iterator[pa.RecordBatch]:

@@ -10,8 +10,8 @@ on them. With `rows` = `results`, the default, there is one row per result, for 
 
 Options: `histories` (JSON list of folders, instead of the path), `helens` (JSON list of their numbers in the lake),
 `start` and, for batches, `end` (JSON objects: number of a Helen -> the last segments that are done, and those that come
-last), `maxSegments` in a micro-batch, `perTask`, `commit` (true: tell Helen how far the lake is, so that it may delete
-segments).
+last), `maxSegments` in a micro-batch, `perTask` segments of a task, `cores` (then there are as many tasks, of `perTask`
+segments or more), `commit` (true: tell Helen how far the lake is, so that it may delete segments).
 
 offsets.py decides which segments come when. Arrow batches go to the JVM as they are: rows as tuples cost eleven times
 as much.

@@ -12,12 +12,13 @@ from attrs import field, frozen
 
 from helen.pipeline.ingest import histories
 from helen.pipeline.ingest.histories import History
+from helen.pipeline.ingest.offsets import PER_TASK
 from helen.pipeline.ingest.segment_columns import read_for_sums, read_whole
 from helen.pipeline.ingest.taken import taken_of
 from helen.pipeline.lake.day_files import write_days
 from helen.pipeline.lake.read_errors import READ_ERRORS, first_line, is_of_file, lack_of
 from helen.pipeline.lake.schema import RESULTS, SUMS, TABLES, TAKEN, WRITTEN
-from helen.pipeline.rollup.segment_rows import rows_of, sums_of
+from helen.pipeline.rollup.segment_rows import NEEDED, rows_of, sums_of
 
 Place = tuple[int, int]  # Helen, segment
 Carry = Callable[[Sequence[pa.Table], Callable[[], Sequence[pa.Table]]], pa.Table]
@@ -41,6 +42,7 @@ class Task:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         # Those of `results` are all that the lake doesn't have: that table is published after the sums.
         rows: dict[str, list[pa.Table]] = {table: [] for table in self.done}
+        results = rows.get(RESULTS.name, [])
         read: list[tuple[str | None, str | None, int, int, str]] = []
         for batch in batches:
             for helen, segment, folder in zip(*(column.to_pylist() for column in batch.columns), strict=True):
@@ -52,21 +54,28 @@ class Task:
                     read.append((*told, helen, segment, folder))
                 else:
                     read.append((None, None, helen, segment, folder))
+                if len(results) == PER_TASK and self.carry is None:
+                    read += self._written(RESULTS.name, pa.concat_tables(results))
+                    results.clear()
         for table, parts in rows.items():
-            if not parts:
-                continue
-            whole = pa.concat_tables(parts)
-            target = Path(self.staged[table]) / uuid.uuid4().hex
-            if table == SUMS.name:
-                whole = sums_of(whole)
-                if self.carry is not None:
-                    whole = pa.concat_tables([whole, self.carry([whole], lambda: rows[RESULTS.name])])
-            for path in write_days(TABLES[table], whole, target):
-                read.append((table, str(path), 0, 0, ""))
+            if parts:
+                whole = pa.concat_tables(parts)
+                read += self._written(table, self._summed(whole, rows) if table == SUMS.name else whole)
         columns = list(zip(*read, strict=True)) or [()] * len(WRITTEN.arrow)
         yield pa.RecordBatch.from_arrays(
             [pa.array(c, f.type) for c, f in zip(columns, WRITTEN.arrow, strict=True)], schema=WRITTEN.arrow
         )
+
+    def _summed(self, whole: pa.Table, rows: Mapping[str, Sequence[pa.Table]]) -> pa.Table:
+        sums = sums_of(whole)
+        if self.carry is None:
+            return sums
+        return pa.concat_tables([sums, self.carry([sums], lambda: rows[RESULTS.name])])
+
+    def _written(self, table: str, rows: pa.Table) -> list[tuple[str, str, int, int, str]]:
+        """Write rows of a table, and return what is told of each file."""
+        target = Path(self.staged[table]) / uuid.uuid4().hex
+        return [(table, str(path), 0, 0, "") for path in write_days(TABLES[table], rows, target)]
 
     def _read_segment(self, helen: int, segment: int, folder: str, rows: dict[str, list[pa.Table]]) -> None:
         wanted = [table for table, done in self.done.items() if segment > done[helen]]
@@ -77,4 +86,7 @@ class Task:
         dropped = self.dropped.get((helen, segment), frozenset())
         results = rows_of(stored, helen, segment, self.numbers[helen], dropped)
         for table in wanted:
-            rows[table].append(taken_of(stored, results, helen, segment) if table == TAKEN.name else results)
+            if table == TAKEN.name:
+                rows[table].append(taken_of(stored, results, helen, segment))
+            else:  # blobs are most of a row, and sums don't need them
+                rows[table].append(results.select(NEEDED) if table == SUMS.name else results)

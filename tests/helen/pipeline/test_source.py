@@ -46,6 +46,22 @@ def test_a_batch_is_what_is_new_within_the_limit(history: Any) -> None:
     assert latest(given, start, EVERYTHING, first) == first
 
 
+@pytest.mark.parametrize(
+    ("cores", "count", "sizes"),
+    [
+        (0, 12, [5, 5, 2]), (2, 3, [3]), (2, 6, [3, 3]), (2, 12, [6, 6]), (4, 12, [4, 4, 4]), (2, 29, [15, 14]),
+        (2, 31, [8, 8, 8, 7]), (1, 16, [8, 8]), (4, 50, [13, 13, 13, 11]), (200, 12, [4, 4, 4]),
+    ],
+)  # fmt: skip
+def test_tasks_are_as_many_as_cores(history: Any, cores: int, count: int, sizes: list[int]) -> None:
+    """Tasks are even, of five segments or more where there are so many, and of fifteen at most."""
+    for _ in range(count):
+        history.segment(history.result("web1/disk", T))
+    given = options(history, cores=str(cores))
+    end = latest(given, initial(given), EVERYTHING)
+    assert [last - first + 1 for _, first, last in spans(given, initial(given), end)] == sizes
+
+
 def test_each_helen_has_her_share(histories: Any) -> None:
     """Each Helen has its share of a batch, so that a long backlog does not delay the others."""
     one(histories[0], 5)

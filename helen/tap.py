@@ -8,7 +8,7 @@ from pathlib import Path
 
 from groundwork import arrow_memory
 
-arrow_memory.choose_pool(os.environ)  # before Arrow is loaded, which looks once
+arrow_memory.choose_pool(os.environ, arrow_memory.KEEPING)  # before Arrow is loaded, which looks once
 
 from twisted.internet import reactor as the_reactor  # noqa: E402
 from twisted.python import usage  # noqa: E402

@@ -19,7 +19,7 @@ import msgspec
 from twisted.internet.defer import DeferredSemaphore
 from twisted.internet.threads import deferToThread
 
-from groundwork.arrow_memory import choose_pool
+from groundwork.arrow_memory import HEAP, POOL
 from helen.promql.errors import SECONDS, TimedOut, TooMuch, Unavailable
 from helen.promql.wire import HEAD, MOST_FRAME, Answered
 
@@ -114,8 +114,7 @@ class _Process:
     """Holds one process and its pipes. Its methods block, and are for a thread."""
 
     def __init__(self, command: tuple[str, ...]) -> None:
-        environment = dict(os.environ)
-        choose_pool(environment)  # others map more than they use
+        environment = os.environ | {POOL: HEAP}  # others map more than they use; Helen's own keeps what it had
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, start_new_session=True
         )

@@ -32,7 +32,7 @@ LIMITS: dict[str, dict[str, float]] = {
     "broker.peer_links": {"PUSH_INTERVAL": 0.2, "ENTRIES": 200_000, "WINDOW": 10_000},
     "broker.peers": {"CHECK_RETRY": 2.0, "MAX_PATH": 3},
     "broker.negotiation": {"CLAIMS": 1_000},
-    "broker.queues": {
+    "broker.requests.queues": {
         "PER_CLIENT": 1_000,
         "PER_SERVICE": 100_000,
         "QUEUED_BYTES": 268_435_456,
@@ -41,7 +41,7 @@ LIMITS: dict[str, dict[str, float]] = {
         "HELD_PARTS": 1_000,
         "HELD_BYTES": 1_048_576,
     },
-    "broker.routing": {"SPILL_SCAN": 16},
+    "broker.requests.routing": {"SPILL_SCAN": 16},
     "broker.service": {"KEYS_AGAIN": 1.0, "LOCAL_WAITING": 100},
     "broker.service_table": {"PART_BYTES": 16_384, "ENTRY_BYTES": 48},
     "broker.sessions": {
@@ -56,7 +56,7 @@ LIMITS: dict[str, dict[str, float]] = {
     "broker.stalls": {"LEAST_STEP": 1.0},
     "broker.takeovers": {"MOST": 3, "WINDOW": 60.0, "IDENTITIES": 10_000, "ALARM_AGAIN": 3_600.0},
     "broker.timers": {"RESOLUTION": 0.01, "FAR": 10.0, "COARSE": 50},
-    "broker.worker_pool": {"SLACK": 16},
+    "broker.requests.worker_pool": {"SLACK": 16},
     "broker.worker_offers": {"SERVICES_PER_WORKER": 20_000},
     "client": {"WAITING": 10_000},
     "config.keys": {"MAX_KEYS": 100_000},

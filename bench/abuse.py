@@ -2,7 +2,7 @@
 """Measures what people who mean harm cost Helen: silent sockets, an agent that doesn't read, and floods of hostile
 agents.
 
-    bench/abuse.py [--sockets 2000] [--mebibytes 200] [--hostile 1,10,100] [--floods pings,results] [--nice]
+    bench/abuse.py [--sockets 2000] [--mebibytes 200] [--hostile 1,10,100] [--floods pings,results] [--nice | --busy]
 
 A Helen of its own on loopback. Silent sockets come from 200 addresses of twenty networks, or the older ones would go
 for the newer; an honest agent's `ping` is timed before and while they are there. The deaf agent is sent questions of a
@@ -11,10 +11,12 @@ that reads, so that what Helen takes for the questions themselves is not counted
 
 A flood (bench/abuse_flood.py) comes from a process of its own: so many agents with certificates send as fast as Helen
 reads, and come back at once when they are sent away; they honour no `retry-after`. The process has the scheduling class
-`idle`, or with `--nice` the nice value 19: a hostile agent takes no processor of Helen's machine. Beside it an honest
-agent sends a ping and a report every 20 ms. Its times under the flood are compared with those of the same seconds
-before it, in one run; beside them stand the growth of Helen's memory and disk. A ping is shown by the clock, and less
-the time in which the honest agent or Helen's reactor could have run and had no processor (bench/processor_waits.py).
+`idle`, or with `--nice` the nice value 19: a hostile agent takes no processor of Helen's machine. `--busy` is for a
+machine that others use: Helen and the honest agent have real-time priority then, and the flood nice -8 (root only).
+Beside it an honest agent sends a ping and a report every 20 ms. Its times under the flood are compared with those of
+the same seconds before it, in one run; beside them stand the growth of Helen's memory and disk. A ping is shown by the
+clock, and less the time in which the honest agent or Helen's reactor could have run and had no processor
+(bench/processor_waits.py).
 `of` says how many agents have got through to send. `--sockets 0` and `--mebibytes 0` leave those parts out.
 Exit status 1 if a promise of docs/security.rst is broken by silent sockets or a deaf agent, or if Helen is not ready
 after a flood.
@@ -304,8 +306,11 @@ def main() -> None:
     parser.add_argument("--hostile", default="1,10,100", help="how many agents are in a flood; empty for none")
     parser.add_argument("--floods", default=",".join(FLOODS), help="kinds of floods")
     parser.add_argument("--nice", action="store_true", help="floods at nice 19 instead of the scheduling class idle")
+    parser.add_argument("--busy", action="store_true", help="real-time priority for Helen: others use this machine")
     parser.add_argument("--seconds", type=float, default=8.0, help="of each flood, and before it")
     options = parser.parse_args()
+    if options.busy:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))  # before Helen begins: it has it from here
     print(f"load average {' '.join(f'{load:.1f}' for load in os.getloadavg())}, {os.cpu_count()} CPUs")
     with tempfile.TemporaryDirectory() as folder:
         helen = Helen(Path(folder))
@@ -316,6 +321,7 @@ def main() -> None:
             honest.socket.close()
             counts = [int(count) for count in options.hostile.split(",") if count]
             kinds, priority = options.floods.split(","), ["--nice"] if options.nice else []
+            priority += ["--busy"] if options.busy else []
             good += [floods(helen, kinds, counts, options.seconds, priority)] if counts else []
         finally:
             helen.process.terminate()

@@ -3,7 +3,8 @@
 
 Each agent has an address of its own, as machines have: from one address they would push out each other while they shake
 hands, and few would flood. The process has the scheduling class `idle`, or with `--nice` the nice value 19: it runs
-when nobody else wants a processor, as if it had processors of its own.
+when nobody else wants a processor, as if it had processors of its own. With `--busy` it has the nice value -8, so that
+other programs of the machine don't keep it from flooding.
 
 KIND: `pings`, `results`, `ids` (a check id that is new in each report), `blobs` (of 1 MiB each), `half-open` (20
 sockets for each agent, that say nothing and are opened again when they are closed). One line when all have begun; at
@@ -119,6 +120,10 @@ if __name__ == "__main__":
     # Helen is measured: a flood at the same priority would take the processors from the honest agent, too.
     if sys.argv[1] == "--nice":
         os.nice(19)
+        del sys.argv[1]
+    elif sys.argv[1] == "--busy":  # Helen's priority comes with it, and ends here
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+        os.setpriority(os.PRIO_PROCESS, 0, -8)
         del sys.argv[1]
     else:
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))

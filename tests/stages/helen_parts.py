@@ -146,7 +146,7 @@ class Notebook:
 
 
 class Peer:
-    """Is the agent's side of one connection to `house`, over a transport in memory."""
+    """Is the agent's side of one connection to its owner `house`, over a transport in memory."""
 
     def __init__(
         self, house: Any, clock: Clock, name: str = "web-1", version: int = 2, encrypted: bool = False

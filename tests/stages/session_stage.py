@@ -122,7 +122,7 @@ class FakeLibrary:
 
 
 class Home:
-    """Builds one `House` whose journal, authority, store and library are in memory."""
+    """Builds one SessionService whose journal, authority, store and library are in memory."""
 
     def __init__(self, clock: Clock, *quotas: str) -> None:
         self.clock = clock

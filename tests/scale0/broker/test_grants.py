@@ -28,7 +28,7 @@ def keys(entries: dict[str, KeyEntry]) -> Grants:
 
 
 class Peers(Stage):
-    """Gives each peer a key that is its name, filled up to 40 characters."""
+    """Gives each peer a key that is its name, unless another one is given."""
 
     def __init__(self, allowed: Grants, **config: Any) -> None:
         super().__init__(broker_config(**config))

@@ -7,14 +7,14 @@ The rule stands in docs/glossary.rst, and tests/test_prose.py holds the tree to 
 from __future__ import annotations
 
 import ast
-import io
 import re
 import sys
 import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
-from attrs import Factory, define
+from attrs import Factory, define, fields
+from sources import nodes_of, tokens_of
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("groundwork", "equus_protocol", "equus", "helen", "scale0", "zerotask")
@@ -50,6 +50,11 @@ class Figures:
     timed: int = 0
     timed_said: int = 0
     places: list[str] = Factory(list)
+
+    def __add__(self, other: Figures) -> Figures:
+        """Return the counts and the places of both."""
+        names = [each.name for each in fields(Figures)]
+        return Figures(**{name: getattr(self, name) + getattr(other, name) for name in names})
 
     def table(self) -> dict[str, tuple[float, str, float]]:
         """Return, by the name of each figure, its value, whether it is held at most or at least, and the bar."""
@@ -95,7 +100,7 @@ def files_of(folders: list[str], root: Path = ROOT) -> list[Path]:
 def _measure_file(figures: Figures, path: Path, name: str) -> None:
     text = path.read_text()
     said: list[tuple[int, str]] = []
-    for node in ast.walk(ast.parse(text)):
+    for node in nodes_of(text):
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module):
             continue
         docstring = ast.get_docstring(node)
@@ -105,9 +110,7 @@ def _measure_file(figures: Figures, path: Path, name: str) -> None:
             _measure_docstring(figures, node, docstring, name)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_"):
             _measure_function(figures, node, docstring or "", name)
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type == tokenize.COMMENT:
-            said.append((token.start[0], token.string.lstrip("# ")))
+    said += [(line, string.lstrip("# ")) for kind, line, string in tokens_of(text) if kind == tokenize.COMMENT]
     for line, each in said:
         figures.words += len(WORD.findall(each))
         for kind, pattern in (("person", PERSON), ("she", SHE)):

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -51,8 +52,9 @@ def _role(name: str, raw: str, text: str, *_: Any, **__: Any) -> tuple[list[Any]
     return [nodes.literal(raw, text)], []
 
 
-def sentences(text: str) -> Iterator[str]:
-    """Yield the sentences of a document in reStructuredText; each literal in them is the word `Literal`."""
+@cache
+def sentences(text: str) -> tuple[str, ...]:
+    """Return the sentences of a document in reStructuredText; each literal in them is the word `Literal`."""
     for name in WITHOUT_TEXT:
         directives.register_directive(name, _Skipped)
     directives.register_directive("glossary", _Glossary)
@@ -61,9 +63,12 @@ def sentences(text: str) -> Iterator[str]:
     tree = publish_doctree(
         text, settings_overrides={"report_level": 5, "halt_level": 5, "file_insertion_enabled": False}
     )
-    for paragraph in tree.findall(nodes.paragraph):
-        parts = (LITERAL if isinstance(child, nodes.literal) else child.astext() for child in paragraph.children)
-        yield from SENTENCE_END.split(" ".join("".join(parts).split()))
+    return tuple(sentence for paragraph in tree.findall(nodes.paragraph) for sentence in _sentences_of(paragraph))
+
+
+def _sentences_of(paragraph: Any) -> list[str]:
+    parts = (LITERAL if isinstance(child, nodes.literal) else child.astext() for child in paragraph.children)
+    return SENTENCE_END.split(" ".join("".join(parts).split()))
 
 
 def length(sentence: str) -> int:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sources import nodes_of
 
 from groundwork.authority import ALL, FLEET, INCLUDES, NOTHING, ROLES, SCOPES, Action, Caller, Target, decide, fits
 from helen import actions
@@ -83,7 +84,7 @@ def test_scopes_are_compared_in_one_place() -> None:
     asking = {}
     for package in ("helen", "scale0", "zerotask"):
         for path in (ROOT / package).rglob("*.py"):
-            calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+            calls = [node for node in nodes_of(path.read_text()) if isinstance(node, ast.Call)]
             found = [call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr == "may"]
             if found:
                 asking[str(path.relative_to(ROOT))] = len(found)

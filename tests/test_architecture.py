@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from attrs import frozen
+from sources import nodes_of, tree_of
 
 ROOT = Path(__file__).parents[1]
 
@@ -232,10 +233,11 @@ def _imports(name: str, path: Path, known: Mapping[str, Path]) -> Iterator[Impor
             types = isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test)
             yield from walk(child, in_function or inside, for_types or types)
 
-    tree = ast.parse(path.read_bytes(), str(path))
+    text = path.read_text("utf-8")
+    tree = tree_of(text)
     yield from walk(tree, False, False)
-    if any("import_module" in (getattr(node, "attr", ""), getattr(node, "id", "")) for node in ast.walk(tree)):
-        for node in ast.walk(tree):  # where modules are loaded by name, each text that is such a name counts
+    if any("import_module" in (getattr(node, "attr", ""), getattr(node, "id", "")) for node in nodes_of(text)):
+        for node in nodes_of(text):  # where modules are loaded by name, each text that is such a name counts
             if isinstance(node, ast.Constant) and node.value in known and "." in node.value:
                 yield Import(node.value, node.lineno, False, by_name=True)
 

@@ -11,10 +11,10 @@ import io
 import re
 import tokenize
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
+from sources import docstrings_of, nodes_of, tokens_of
 
 from tests import prose, prose_documents
 
@@ -101,7 +101,7 @@ def she_in_strings(root: Path) -> list[str]:
     """Return the text constants of the packages, printed or sent, that call a program she or her."""
     found = []
     for path in prose.files_of([], root):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes_of(path.read_text()):
             is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
             if is_text and prose.SHE.search(node.value):
                 found.append(f"{path.relative_to(root)}:{node.lineno}: {node.value.strip()[:90]!r}")
@@ -130,16 +130,13 @@ def _folders_of(name: str) -> list[str]:
 
 def _words_of(text: str) -> Iterator[tuple[int, str, list[str]]]:
     """Yield line, kind and words of each docstring, comment and name of a source; names in their parts."""
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            docstring = ast.get_docstring(node)
-            if docstring:
-                yield node.body[0].lineno, "docstring", prose.WORD.findall(docstring.lower())
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type == tokenize.COMMENT:
-            yield token.start[0], "comment", prose.WORD.findall(token.string.lower())
-        elif token.type == tokenize.NAME:
-            yield token.start[0], f"name {token.string}", [part.lower() for part in PARTS.findall(token.string)]
+    for line, docstring in docstrings_of(text):
+        yield line, "docstring", prose.WORD.findall(docstring.lower())
+    for kind, line, string in tokens_of(text):
+        if kind == tokenize.COMMENT:
+            yield line, "comment", prose.WORD.findall(string.lower())
+        else:
+            yield line, f"name {string}", [part.lower() for part in PARTS.findall(string)]
 
 
 def noun_phrases(root: Path) -> list[str]:
@@ -147,25 +144,17 @@ def noun_phrases(root: Path) -> list[str]:
     found = []
     for path in prose.files_of([], root):
         name = str(path.relative_to(root))
-        for line, docstring in _docstrings(path.read_text()):
+        for line, docstring in docstrings_of(path.read_text()):
             if NOUN.match(docstring):
                 found.append(f"{name}:{line}: {docstring.splitlines()[0][:90]}")
     return found
-
-
-@cache
-def _docstrings(text: str) -> list[tuple[int, str]]:
-    """Return the line and the text of each docstring of a source."""
-    places = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, places)]
-    return [(node.body[0].lineno, found) for node in nodes if (found := ast.get_docstring(node))]
 
 
 def without_verbs(root: Path) -> list[str]:
     """Return the docstrings of the packages that begin with a clause, a name or a literal instead of a verb."""
     found = []
     for path in prose.files_of([], root):
-        for line, docstring in _docstrings(path.read_text()):
+        for line, docstring in docstrings_of(path.read_text()):
             if NO_VERB.match(docstring) or not ONE_WORD.match(docstring):
                 found.append(f"{path.relative_to(root)}:{line}: {docstring.splitlines()[0][:90]}")
     return found
@@ -175,7 +164,7 @@ def clauses_in_docstrings(root: Path) -> list[str]:
     """Return the sentences of the packages' docstrings that begin with a clause; a question may."""
     found = []
     for path in prose.files_of([], root):
-        for line, docstring in _docstrings(path.read_text()):
+        for line, docstring in docstrings_of(path.read_text()):
             for paragraph in re.split(r"\n\s*\n", docstring):
                 for sentence in DOCSTRING_SENTENCE_END.split(" ".join(paragraph.split())):
                     if CLAUSE.match(sentence) and not sentence.endswith("?"):
@@ -227,9 +216,9 @@ def test_each_package_meets_each_bar(figures: dict[str, prose.Figures], package:
     assert figures[package].short() == []
 
 
-def test_the_product_meets_each_bar() -> None:
+def test_the_product_meets_each_bar(figures: dict[str, prose.Figures]) -> None:
     """All packages together meet each bar."""
-    assert prose.measure(prose.files_of([])).short() == []
+    assert sum(figures.values(), prose.Figures()).short() == []
 
 
 def test_every_package_is_measured() -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from sources import nodes_of
 
 from groundwork.counts import count, is_or_are
 
@@ -57,9 +58,9 @@ OTHERS = {
 
 def _texts(path: Path) -> Iterator[str]:
     """Give each text of a module with its fields in braces; docstrings are no texts that a program says."""
-    tree = ast.parse(path.read_text("utf-8"))
-    inside = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in ast.walk(node)}
-    for node in ast.walk(tree):
+    spoken = [node for node in nodes_of(path.read_text("utf-8")) if isinstance(node, ast.JoinedStr | ast.Constant)]
+    inside = {id(part) for node in spoken if isinstance(node, ast.JoinedStr) for part in ast.walk(node)}
+    for node in spoken:
         if isinstance(node, ast.JoinedStr):
             yield "".join(
                 each.value if isinstance(each, ast.Constant) else f"{{{re.sub('[{}]', '', ast.unparse(each.value))}}}"

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sources import nodes_of
 from twisted.logger import Logger, LogPublisher, textFileLogObserver
 from twisted.python import log as legacy_log
 from twisted.python.failure import Failure
@@ -131,7 +132,7 @@ def test_every_command_prints_by_one_function() -> None:
     found = set()
     for package in ("helen", "equus", "scale0", "zerotask", "groundwork"):
         for path in (ROOT / package).rglob("*.py"):
-            for node in ast.walk(ast.parse(path.read_text())):
+            for node in nodes_of(path.read_text()):
                 if isinstance(node, ast.Call) and ast.unparse(node.func) in ("print", "click.echo", "click.secho"):
                     found.add(str(path.relative_to(ROOT)))
     assert found == set(BESIDE)

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import click
 from attrs import frozen
+from sources import nodes_of
 from twisted.python import usage
 
 from equus.main import main as equus
@@ -87,9 +88,9 @@ def of_script(text: str, indent: str = r"^\s*") -> Iterator[tuple[int, str]]:
 
 def of_python(text: str) -> Iterator[tuple[int, str]]:
     """Yield the commands in texts and comments; a text may be one, or quote it."""
-    tree = ast.parse(text)
-    inner = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
-    for node in ast.walk(tree):
+    spoken = [node for node in nodes_of(text) if isinstance(node, ast.JoinedStr | ast.Constant)]
+    inner = {id(part) for node in spoken if isinstance(node, ast.JoinedStr) for part in node.values}
+    for node in spoken:
         if id(node) in inner:
             continue
         for said in texts_of(node):

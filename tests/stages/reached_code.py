@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from attrs import define, field, frozen
+from sources import nodes_of, tree_of
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("groundwork", "equus_protocol", "equus", "scale0", "zerotask", "helen")
@@ -50,11 +51,12 @@ def _dotted(path: Path) -> str:
 
 def _read(name: str, path: Path) -> Module:
     found = Module(name)
-    tree = ast.parse(path.read_text())
+    text = path.read_text()
+    tree = tree_of(text)
     for statement in tree.body:
         for given in _names_given(statement):
             found.parts.setdefault(given, []).append(statement)
-    for node in ast.walk(tree):
+    for node in nodes_of(text):
         if isinstance(node, ast.ImportFrom) and node.module and not node.level:
             found.imports |= {alias.asname or alias.name: (node.module, alias.name) for alias in node.names}
         elif isinstance(node, ast.Import):

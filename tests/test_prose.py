@@ -189,7 +189,7 @@ def parts_of_sentences(root: Path) -> list[str]:
     """Return the docstrings of tests that begin with a pronoun, a conjunction or a clause instead of their object."""
     found = []
     for path in sorted((root / "tests").rglob("*.py")):
-        for line, docstring in _docstrings(path.read_text()):
+        for line, docstring in docstrings_of(path.read_text()):
             if PART_OF_A_SENTENCE.match(docstring):
                 found.append(f"{path.relative_to(root)}:{line}: {docstring.splitlines()[0][:90]}")
     return found

@@ -32,6 +32,16 @@ STOPPED = ["history/segments/chg-N.parquet", "history/segments/seg-N.parquet"]
 STARTED = ["assignments.toml", "journal/marks.previous.json"]
 
 
+# The journal closes a segment each 10 s; the tests need two of them, and no second of waiting.
+SOON = """
+from functools import partial
+from helen import wiring
+wiring.Limits = partial(wiring.Limits, segment_seconds=0.2)
+from twisted.scripts.twistd import run
+run()
+"""
+
+
 def name_of(path: Path) -> str:
     return re.sub(r"\d{8}", "N", path.as_posix())
 
@@ -50,7 +60,7 @@ def left(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / place).mkdir()
     (folder / "checks" / "pulse.lua").write_text(pulse())
     (folder / "state" / "assignments.toml").write_text(ASSIGNED)
-    helen = Running(folder).up()
+    helen = Running(folder, runner=[sys.executable, "-c", SOON, "-n", "--pidfile="]).up()
     agent = helen.agent("web-1")
     try:
         wait_until(lambda: list((folder / "state/history/segments").glob("seg-*")), "segment")

@@ -9,13 +9,14 @@ import ast
 import gc
 import io
 import tokenize
-from functools import cache
+from functools import cache, lru_cache
 
+MOST_TREES = 1000  # more than the product has files; those of tests take turns, or they would fill memory
 READ_TOKENS = (tokenize.COMMENT, tokenize.NAME)
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
-@cache
+@lru_cache(MOST_TREES)
 def nodes_of(text: str) -> tuple[ast.AST, ...]:
     """Return all nodes of a source, the module first. Raises SyntaxError."""
     was_enabled = gc.isenabled()

@@ -114,6 +114,7 @@ def test_no_colour(monkeypatch: pytest.MonkeyPatch) -> None:
 BESIDE = {
     "groundwork/terminal.py": "it is the edge",
     "helen/service.py": "its own addresses and sentences",
+    "helen/exit_in_time.py": "its own sentence, without a name from outside",
     "helen/notify/channels/apprise_child.py": "a child, whose output is read by its parent",
     "helen/journal/verify.py": "a tool for segments, which prints through safe_line",
     "helen/journal/verify_many.py": "a tool for segments, which prints through safe_line",

@@ -21,6 +21,7 @@ from markupsafe import Markup
 
 from equus_protocol.results import STATUS_WORDS
 from groundwork.durations import words_of
+from groundwork.figures import figure, limits
 from groundwork.safe_text import safe_text
 from helen.web.pages.assets import assets
 from helen.web.pages.strip_svg import strip_words
@@ -39,6 +40,8 @@ def environment() -> Environment:
         moment=moment,
         made_at=made_at,
         ago=ago,
+        figure=figure,
+        limits=limits,
         span=span,
         state=state,
         word=word,

@@ -155,7 +155,7 @@ class Terminal:
         for sent in (signal.SIGTERM, signal.SIGKILL):
             try:
                 os.killpg(self.process.pid, sent)
-                self.process.wait(10)
+                self.process.wait(60)
             except (ProcessLookupError, subprocess.TimeoutExpired):
                 continue
         assert self.process.stdin is not None

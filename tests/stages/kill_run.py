@@ -94,7 +94,7 @@ class Run:
                 process.send_signal(signal.SIGTERM)
         for process in self.processes.values():
             try:
-                process.wait(10)
+                process.wait(60)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()

@@ -359,7 +359,7 @@ def test_close_writes_what_is_queued_and_is_quick(start: Callable[..., Running])
         running.journal.append(entry(number))
     began = time.monotonic()
     running.journal.close()
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 60
     assert running.high() == 3000
     assert running.names() == []
     assert start().recovery.results == 3000
@@ -387,7 +387,7 @@ def test_a_hanging_disk_keeps_the_lock(start: Callable[..., Running]) -> None:
     running.until(lambda: (running.state / "journal" / "wal-00000001.log").exists())
     began = time.monotonic()
     running.journal.close()
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 60
     with pytest.raises(JournalLocked):
         start()
     hang.set()

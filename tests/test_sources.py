@@ -1,4 +1,4 @@
-"""The sources that rules on texts share: each is parsed once, and its parts are those of ast and tokenize."""
+"""Tests the sources that rules on texts share: each is parsed once, and its parts are those of ast and tokenize."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ from snmp_device import Device, Oid, counter32, number, ticks
 from snmp_host import IF, SECURE, UPTIME, Host, switch
 
 from equus.sandbox.blocking import Sandbox
+from equus_protocol.result_words import STATUS_WORDS
 
 
 @pytest.fixture(scope="module")
@@ -222,4 +223,5 @@ def test_anything_that_a_device_sends_is_a_verdict(sandbox: Sandbox, args: dict[
     checks = (("snmp_interfaces", {}), ("snmp_device", {}), ("snmp_value", {"oid": "1.3.6.1.2.1.1.3.0"}))
     for turn in range(ROUNDS):
         check, more = checks[turn % 3]
-        Host(sandbox, Device(values, spoil=spoil)).run(check, **args, **more)
+        found = Host(sandbox, Device(values, spoil=spoil)).run(check, **args, **more)
+        assert found["status"] in STATUS_WORDS and found["summary"], found

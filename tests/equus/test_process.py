@@ -151,9 +151,11 @@ def test_a_key_that_others_can_read_stops_the_start(tmp_path, authority):
 
 
 def test_the_policy_can_be_looked_at(tmp_path):
-    """`equus policy show` prints JSON, and `equus policy check` says what is wrong."""
+    """`equus policy show` prints JSON with the digest that `equus policy check` says, or check says what is wrong."""
     status, out, _ = ended("policy", "show")
-    assert (status, json.loads(out)["digest"]) == (0, json.loads(out)["digest"])
+    assert (status, json.loads(out)["isolation"]) == (0, "strong")
+    digest = json.loads(out)["digest"]
+    assert ended("policy", "check") == (0, f"the built-in policy is good; digest {digest}\n", "")
     (tmp_path / "policy.toml").write_text("nonsense = 1\n")
     status, _, err = ended("policy", "check", "--policy", str(tmp_path / "policy.toml"))
     assert (status, "nonsense" in err) == (1, True)

@@ -311,8 +311,11 @@ def test_no_process_can_be_made(stage: Stage) -> None:
     stage.launch()
 
 
-def test_who_takes_a_result_may_fail(stage: Stage) -> None:
-    """An exception in `done` does not harm the runner."""
+def test_who_takes_a_result_may_fail(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    """An exception in `done` is logged, and the runner goes on."""
     stage.runner.run(Job("t", b"", timeout=0.05), lambda blob: 1 / 0)
     stage.loop.until(lambda: stage.runner.running, PATIENCE)
     stage.loop.until(lambda: next(iter(stage.runner._live.runs.values())).delivered, PATIENCE)
+    stage.loop.until(lambda: "its receiver failed" in caplog.text, PATIENCE)
+    assert "the result of t was delivered, and its receiver failed" in caplog.text
+    assert "ZeroDivisionError" in caplog.text

@@ -255,7 +255,7 @@ bind("s", "next order", () => {
   query.set("sort", names[(names.indexOf(view.sort) + 1) % names.length]);
   location.search = query;
 }, WHERE);
-bind("w", "well ones, too", () => { if (view.all) query.delete("all"); else query.set("all", "1"); location.search = query; }, WHERE);
+bind("w", "all checks", () => { if (view.all) query.delete("all"); else query.set("all", "1"); location.search = query; }, WHERE);
 
 // ---------------------------------------------------------------------------------------------- begin
 

@@ -99,9 +99,9 @@ def test_no_descriptor_is_left(start: Callable[..., Running]) -> None:
             heard = b""
             while b"ping " not in heard:  # 20 s after hello: it is served all the while
                 heard += (more := honest.recv(65_536))
-                assert more, f"Helen has ended the connection behind {heard!r}"
+                assert more, f"Helen has ended the connection behind {heard!r}: {helen.program.said[-3000:]}"
             honest.sendall(b"pong " + heard.rpartition(b"ping ")[2])
-            assert cpu(helen) - computed < max(1.0, (time.monotonic() - began) / 4)
+            assert cpu(helen) - computed < max(1.0, (time.monotonic() - began) / 4), helen.program.said[-3000:]
             resource.prlimit(pid, resource.RLIMIT_NOFILE, (3, most + 100))  # not even those that others give back
         honest.close()  # which is written down, and sealed 10 s later
         wait_until(lambda: "can't be opened (Too many open files)" in helen.program.said, "word of the journal")

@@ -25,6 +25,7 @@ from helen.pipeline.lake.kept_days import kept_from, oldest_day
 from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.lake_files import batches, between, held, read
 from helen.pipeline.lake.levels import D1, LATEST_DAYS, derived
+from helen.pipeline.lake.local_days import micros_of_day
 from helen.pipeline.lake.merging import MERGING, Merging, columns_of
 from helen.pipeline.lake.read_errors import READ_ERRORS, first_line, is_of_file, lack_of
 from helen.pipeline.lake.schema import CHECK, RESULTS, SUMS, TAKEN
@@ -94,11 +95,6 @@ def _compared(listed: pa.Table, found: pa.Table, oldest: date | None) -> Iterato
         else:
             text = f"another checksum of {said} than when {'it' if rows[at] == 1 else 'they'} came"
         yield (place[0], place[1]), text
-
-
-def micros_of_day(day: date) -> int:
-    """Return the beginning of a UTC day, microseconds since 1970."""
-    return (day - date(1970, 1, 1)).days * 86_400 * 1_000_000
 
 
 def _listed(lake: Lake) -> pa.Table:

@@ -46,6 +46,11 @@ def date_of(micros: int) -> date:
     return datetime.fromtimestamp(micros // MICROS, UTC).date()
 
 
+def micros_of_day(day: date) -> int:
+    """Return the beginning of a UTC day, microseconds since 1970."""
+    return (day - date(1970, 1, 1)).days * 86_400 * MICROS
+
+
 def parse_day(text: str, today: date) -> date:
     """Return the day that `2026-11-27`, `today` or `yesterday` names. Raises PipelineError for any other text."""
     if text in ("today", "yesterday"):

@@ -13,9 +13,10 @@ from datetime import date
 
 import pyarrow as pa
 
+from helen.pipeline.lake.kept_days import kept_from
 from helen.pipeline.lake.lake import Lake
 from helen.pipeline.lake.lake_files import held
-from helen.pipeline.lake.local_days import MICROS
+from helen.pipeline.lake.local_days import micros_of_day
 from helen.pipeline.lake.schema import SUMS
 from helen.pipeline.rollup.near_rows import counters_in, rows_near
 from helen.pipeline.rollup.overlaps import Overlap, made_exact, overlapping
@@ -58,13 +59,13 @@ class Counters:
         self._next = {}
         if not found:
             return SUMS.arrow.empty_table()
-        last = self._load()
+        last, whole_from = self._load(), self._whole_from()
         steps: Steps = {}
         late: dict[Key, list[Stretch]] = {}
         for key, rows in found.items():
             known, begin = last.get(key), min(rows).first_at
             is_late = begin <= known.last_at if known is not None else begin < self._known_from
-            if is_late or overlapping(rows):
+            if is_late or begin < whole_from or overlapping(rows):
                 late[key] = rows
                 continue
             if (
@@ -102,8 +103,15 @@ class Counters:
                     found[key] = last_of([*([known] if known is not None else []), *rows])
             self._last, self._without = found, {file.path for file in near} & self._lake.unread.keys()
             if files:
-                self._known_from = (newest - DAYS - date(1970, 1, 1)).days * 86_400 * MICROS + CARRIED
+                self._known_from = micros_of_day(newest - DAYS) + CARRIED
         return self._last
+
+    def _whole_from(self) -> int:
+        """Return the time from which on m5 has every row that a step may begin at, microseconds since 1970.
+
+        Of days that retention took out of m5 only longer levels have the last values, also where m5 has nothing newer.
+        """
+        return micros_of_day(kept_from(self._lake, SUMS.name)) + CARRIED
 
     def _late(
         self,

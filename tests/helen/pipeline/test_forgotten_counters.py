@@ -168,3 +168,25 @@ def test_a_counter_that_began_again_in_a_gap_of_one_row(lake: Lake, history: Any
     lake.unlock()
     assert in_lake(lake, "h1") == (100 + 50, 1200.0)
     assert walked([(0, 100.0), (600, 200.0), (700, 250.0), (800, 10.0), (900, 30.0), (1200, 50.0)])[0] == 200
+
+
+@pytest.mark.parametrize("days", [100, 500])
+@pytest.mark.parametrize("most", [1, 9])
+def test_late_rows_where_m5_has_nothing_newer(lake: Lake, history: Any, take_in: Any, days: int, most: int) -> None:
+    """Rows of a gap count once where m5 has forgotten all that it had, and where it has late rows of that day alone."""
+    values: Piece = [(0, 100.0), (600, 200.0), (1200, 300.0), (4000, 500.0), (4600, 600.0)]
+    write(history, [(T + at, value) for at, value in values])
+    take_in(lake, history.state)
+    lake.lock()
+    compact(None, lake, all_days=True)  # type: ignore[arg-type]
+    expire(lake, FIRST + timedelta(days=days), KEEP)
+    lake.unlock()
+    assert lake.files("m5") == []
+    late: list[Piece] = [[(700, 210.0), (800, 220.0)], [(1500, 320.0), (1800, 330.0)], [(4200, 540.0)]]
+    for piece in late:
+        write(history, [(T + at, value) for at, value in piece])
+    take_in(lake, history.state, most=most)
+    lake.lock()
+    cascade(None, lake)  # type: ignore[arg-type]
+    lake.unlock()
+    assert in_lake(lake, "d1") == walked([*values, *sum(late, [])]) == (500, 4600)

@@ -305,8 +305,11 @@ def main() -> None:
     parser.add_argument("--mebibytes", type=int, default=200)
     parser.add_argument("--hostile", default="1,10,100", help="how many agents are in a flood; empty for none")
     parser.add_argument("--floods", default=",".join(FLOODS), help="kinds of floods")
-    parser.add_argument("--nice", action="store_true", help="floods at nice 19 instead of the scheduling class idle")
-    parser.add_argument("--busy", action="store_true", help="real-time priority for Helen: others use this machine")
+    priorities = parser.add_mutually_exclusive_group()  # the flood takes one
+    priorities.add_argument(
+        "--nice", action="store_true", help="floods at nice 19 instead of the scheduling class idle"
+    )
+    priorities.add_argument("--busy", action="store_true", help="real-time priority for Helen: others use this machine")
     parser.add_argument("--seconds", type=float, default=8.0, help="of each flood, and before it")
     options = parser.parse_args()
     if options.busy:

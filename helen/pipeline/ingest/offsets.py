@@ -21,7 +21,7 @@ from helen.pipeline.lake.schema import SEGMENTS, SOURCE
 
 MAX_SEGMENTS = 50  # 1,000,000 results in a micro-batch: a quarter of the default heap
 PER_TASK = 5  # 100,000 results: large enough that a task's start doesn't count. A task holds so many with their blobs
-MOST_PER_TASK = 15  # 300,000 results, of which a task holds what sums are made of
+MOST_PER_TASK = 15  # 300,000 results; a task holds what sums are made of, up to a number of metrics (task.py)
 BATCH_ROWS = 10_000  # handed to the JVM at once
 EVERYTHING = 1_000_000_000
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from attrs import field, frozen
 
 from helen.pipeline.ingest import histories
@@ -24,6 +25,7 @@ Place = tuple[int, int]  # Helen, segment
 Carry = Callable[[Sequence[pa.Table], Callable[[], Sequence[pa.Table]]], pa.Table]
 BAD = "bad"  # in place of a table's name: a segment that can't be read, with the reason in place of the path
 LACK = "lack"  # the same for one that may be sound: descriptors or memory are short
+MOST_METRICS = 2_000_000  # that are summed up at once, with one segment more: 250 bytes each
 
 
 @frozen
@@ -42,7 +44,6 @@ class Task:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         # Those of `results` are all that the lake doesn't have: that table is published after the sums.
         rows: dict[str, list[pa.Table]] = {table: [] for table in self.done}
-        results = rows.get(RESULTS.name, [])
         read: list[tuple[str | None, str | None, int, int, str]] = []
         for batch in batches:
             for helen, segment, folder in zip(*(column.to_pylist() for column in batch.columns), strict=True):
@@ -54,13 +55,13 @@ class Task:
                     read.append((*told, helen, segment, folder))
                 else:
                     read.append((None, None, helen, segment, folder))
-                if len(results) == PER_TASK and self.carry is None:
-                    read += self._written(RESULTS.name, pa.concat_tables(results))
-                    results.clear()
+                for table in rows:
+                    if self.carry is None and _is_enough(table, rows[table]):
+                        read += self._written(table, rows)
+                        rows[table].clear()
         for table, parts in rows.items():
             if parts:
-                whole = pa.concat_tables(parts)
-                read += self._written(table, self._summed(whole, rows) if table == SUMS.name else whole)
+                read += self._written(table, rows)
         columns = list(zip(*read, strict=True)) or [()] * len(WRITTEN.arrow)
         yield pa.RecordBatch.from_arrays(
             [pa.array(c, f.type) for c, f in zip(columns, WRITTEN.arrow, strict=True)], schema=WRITTEN.arrow
@@ -72,10 +73,11 @@ class Task:
             return sums
         return pa.concat_tables([sums, self.carry([sums], lambda: rows[RESULTS.name])])
 
-    def _written(self, table: str, rows: pa.Table) -> list[tuple[str, str, int, int, str]]:
-        """Write rows of a table, and return what is told of each file."""
-        target = Path(self.staged[table]) / uuid.uuid4().hex
-        return [(table, str(path), 0, 0, "") for path in write_days(TABLES[table], rows, target)]
+    def _written(self, table: str, rows: Mapping[str, Sequence[pa.Table]]) -> list[tuple[str, str, int, int, str]]:
+        """Write the rows of a table, and return what is told of each file."""
+        whole, target = pa.concat_tables(rows[table]), Path(self.staged[table]) / uuid.uuid4().hex
+        whole = self._summed(whole, rows) if table == SUMS.name else whole
+        return [(table, str(path), 0, 0, "") for path in write_days(TABLES[table], whole, target)]
 
     def _read_segment(self, helen: int, segment: int, folder: str, rows: dict[str, list[pa.Table]]) -> None:
         wanted = [table for table, done in self.done.items() if segment > done[helen]]
@@ -90,3 +92,10 @@ class Task:
                 rows[table].append(taken_of(stored, results, helen, segment))
             else:  # blobs are most of a row, and sums don't need them
                 rows[table].append(results.select(NEEDED) if table == SUMS.name else results)
+
+
+def _is_enough(table: str, parts: Sequence[pa.Table]) -> bool:
+    """Return True if a task holds no more rows of a table than these: results have blobs, and sums need metrics."""
+    if table == SUMS.name:
+        return sum(pc.sum(pc.list_value_length(rows["metrics"])).as_py() or 0 for rows in parts) >= MOST_METRICS
+    return table == RESULTS.name and len(parts) == PER_TASK

@@ -189,4 +189,4 @@ def test_late_rows_where_m5_has_nothing_newer(lake: Lake, history: Any, take_in:
     lake.lock()
     cascade(None, lake)  # type: ignore[arg-type]
     lake.unlock()
-    assert in_lake(lake, "d1") == walked([*values, *sum(late, [])]) == (500, 4600)
+    assert in_lake(lake, "d1") == walked([*values, *(value for piece in late for value in piece)]) == (500, 4600)

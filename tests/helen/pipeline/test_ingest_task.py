@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from helen.pipeline.ingest import task as ingestion
 from helen.pipeline.ingest.offsets import PER_TASK
 from helen.pipeline.ingest.task import Task
 from helen.pipeline.lake.schema import SEGMENTS
@@ -68,3 +69,15 @@ def test_a_writer_that_carries_counters_has_all_raw_rows(named: pa.Table, tmp_pa
     found = written(named, tmp_path, "m5", "results", carry=carry)
     assert raw == [2] * 12
     assert [rows.num_rows for rows in found["results"]] == [24]
+
+
+def test_metrics_of_many_segments_are_summed_up_in_parts(
+    named: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sums of as many metrics as a task may hold are a file, so that results with many take no more memory."""
+    monkeypatch.setattr(ingestion, "MOST_METRICS", 10)
+    found = written(named, tmp_path, "m5", "segments", "results")
+    counts = [sum(row["n"] for row in rows.to_pylist() if row["metric"] == "") for rows in found["m5"]]
+    assert counts == [10, 10, 4]
+    assert [rows.num_rows for rows in found["segments"]] == [12]
+    assert sum(rows.num_rows for rows in found["results"]) == 24

@@ -17,6 +17,7 @@ BYTES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 MOST_DECIMALS = 4  # of a share in per cent: one that is nearer to 100 than that is 100
 DIGITS = 4  # of a number that is not whole
 _EXACT = 1e15  # whole numbers below are shown to the last digit; a float of that size has no more than these
+_LIMITS_MOST = 128  # characters of a range: a longer text is none, and costs time for each colon
 _TINY = 1e-4  # below, a number has so many zeros that an exponent is read more easily
 
 
@@ -48,12 +49,13 @@ def figure(value: float | None, unit: str = "") -> str:
 def limits(text: str | None, unit: str = "") -> str:
     """Return the range of a threshold such as `~:24696061952` with its numbers as `figure` has them: `~:23 GiB`.
 
-    Limits in a unit that `figure` doesn't change, and parts that are no number, stay as the check has them.
+    Limits in a unit that `figure` doesn't change, parts that are no number, and texts too long for a range stay as the
+    check has them.
     """
-    if unit not in _SCALED:
+    if not text or unit not in _SCALED or len(text) > _LIMITS_MOST:
         return text or ""
-    inside = "@" if text and text.startswith("@") else ""
-    parts = (text or "")[len(inside) :].split(":")
+    inside = "@" if text.startswith("@") else ""
+    parts = text[len(inside) :].split(":")
     return inside + ":".join(_limit(part, unit) for part in parts)
 
 

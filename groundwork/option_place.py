@@ -34,4 +34,6 @@ class OptionsBefore(click.Group):
 def _value(option: click.Option) -> str:
     if option.is_flag:
         return ""
+    if option.metavar is None and isinstance(option.type, click.Choice):
+        return f" [{'|'.join(map(str, option.type.choices))}]"
     return f" {option.metavar or option.type.name.upper()}"

@@ -2,7 +2,8 @@
 
 By default the heap gives a mebibyte back to the kernel as soon as it is free at the end of the heap, and asks for it
 again with the next result. Each of its 256 pages then stops the thread that writes there first: up to 5 ms of the
-reactor for one result of a mebibyte. So 64 MiB stay, which is what a full journal holds.
+reactor for one result of a mebibyte. So 64 MiB stay, which is what a full journal holds. Threads have
+heaps of their own, and each may keep as much: of eight threads that had 58 MB each, all stayed when they had ended.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ _IN_PLACE = "(great text)"  # of the text, while the rest is read
 _MARK = _IN_PLACE.encode()
 _CONTROLS = bytes(range(0x20))  # that no text of JSON may have as they are
 _BLANKS = b" \t\n\r"
+_BLANKS_MOST = 16  # before a colon or a quote; each of a million would have to be looked at
 
 
 class Parted(NamedTuple):
@@ -55,10 +56,10 @@ def _place(blob: bytes) -> tuple[int, int] | None:
 
 
 def _behind(blob: bytes, at: int, mark: bytes) -> int:
-    """Return the place behind a mark and the blanks before it; 0 if another byte stands there, or `at` is 0."""
-    while at and blob[at : at + 1] in (b" ", b"\t", b"\n", b"\r"):
-        at += 1
-    return at + 1 if at and blob[at : at + 1] == mark else 0
+    """Return the place behind a mark and the few blanks before it; 0 if another byte stands there, or `at` is 0."""
+    near = blob[at : at + _BLANKS_MOST + 1]
+    rest = near.lstrip(_BLANKS)
+    return at + len(near) - len(rest) + 1 if at and rest[:1] == mark else 0
 
 
 def _text(blob: bytes, start: int, end: int) -> str | None:

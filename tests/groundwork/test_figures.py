@@ -46,6 +46,13 @@ def test_limits_have_the_figures_of_their_metric(text: str | None, unit: str, sh
     assert limits(text, unit) == shown
 
 
+@pytest.mark.parametrize(("zeros", "shown"), [(127, "1 GiB"), (128, None)])
+def test_a_text_too_long_for_a_range_is_left_as_it_is(zeros: int, shown: str | None) -> None:
+    """A check may send a mebibyte as its limit, and each colon of it would be a number to read."""
+    text = "1073741824".rjust(zeros + 1, "0")
+    assert limits(text, "B") == (text if shown is None else shown)
+
+
 # ---------------------------------------------------------------------------------------------- for all values
 
 UNITS = ("", "B", "B/s", "KiB", "%", "s", "ms", "1/s", "load")

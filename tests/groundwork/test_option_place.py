@@ -13,7 +13,8 @@ from groundwork.option_place import OptionsBefore
 @click.option("--broker", metavar="ENDPOINT", help="The broker.")
 @click.option("--state", type=click.Path(), help="The folder.")
 @click.option("--quiet", is_flag=True, help="Say nothing.")
-def program(broker: str | None, state: str | None, quiet: bool) -> None:
+@click.option("--output", type=click.Choice(["text", "json"]), help="What is printed.")
+def program(broker: str | None, state: str | None, quiet: bool, output: str | None) -> None:
     """Hold the commands."""
 
 
@@ -41,6 +42,7 @@ def listing(state: str | None) -> None:
         (["status", "--broker", "h"], "--broker stands before the command: `program --broker ENDPOINT status`"),
         (["status", "--state", "d"], "--state stands before the command: `program --state PATH status`"),
         (["schedule", "list", "--quiet"], "--quiet stands before the command: `program --quiet schedule list`"),
+        (["status", "--output", "json"], "--output stands before the command: `program --output [text|json] status`"),
         (["status", "--nonesuch"], "No such option '--nonesuch'."),
     ],
 )

@@ -15,7 +15,7 @@ from zerotask.commands.task_options import params_option, task_options
 from zerotask.tasks.task import STATES
 
 
-class TaskState(click.Choice[str]):
+class TaskState(click.Choice):  # type: ignore[type-arg]  # Choice[str] is a fault with click 8.1
     """Takes the state of a task; a folder is refused with the place where a folder belongs."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
@@ -23,7 +23,7 @@ class TaskState(click.Choice[str]):
         if "/" in value or value.startswith((".", "~")):
             typed = "`zerotask --state DIR tasks`"
             self.fail(f"{value} is no state of a task; if it is a broker's folder: {typed}", param, ctx)
-        return super().convert(value, param, ctx)
+        return str(super().convert(value, param, ctx))
 
 
 @click.command()

@@ -50,6 +50,7 @@ def test_a_text_that_stands_for_itself(text: bytes) -> None:
         b'{"summary":"(great text)","output":"%b"}' % (b"a" * LEAST),
         b'OK "output":"%b" |a=1' % (b"a" * LEAST), b'["output":"%b"]' % (b"a" * LEAST),
         b'{"output":%b"}' % (b"1" * LEAST), b'{"output":"%b' % (b"a" * LEAST), b'{"output"' + b" " * LEAST,
+        b'{"output":' + b" " * 17 + b'"%b"}' % (b"a" * LEAST),
     ],
 )  # fmt: skip
 def test_a_text_that_does_not(blob: bytes) -> None:
@@ -65,6 +66,7 @@ def test_a_text_that_does_not(blob: bytes) -> None:
         b'{"output":"%b"}', b'{"status":"ok","output":"%b","output":"b"}', b'{"output":"b","output":"%b"}',
         b'{"status":"ok","metrics":[{"name":"m","output":"%b"}]}', b'{"x":{"output":"%b"}}', b'{"output":"%b",}',
         b'{"status":"ok","summary":"output","x":"output","output":"%b"}', b' \n{ "output" \t: "%b" , "status":"ok"}',
+        b'{"output":' + b" " * 16 + b'"%b"}',
         b'{"output":"%b","status":"ok","took_ms":1e999}', b'{"status":"ok","output":"%b"} x',
     ],
 )  # fmt: skip

@@ -51,7 +51,8 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
         made.report("disk", "critical", HOSTILE, used=95.0, free=5.0)
         made.report("a/b c", "ok", "an id with a slash")
         free = {"name": "free", "value": 19_998_455_424.0, "unit": "B", "warn": "2147483648:", "crit": "1073741824:"}
-        memory = {"host": "nas", "check": "memory", "status": "ok", "summary": "bytes", "metrics": [free]}
+        used = {"name": "used", "value": None, "unit": "B"}
+        memory = {"host": "nas", "check": "memory", "status": "ok", "summary": "bytes", "metrics": [free, used]}
         helen.client.post("/api/v1/passive/results", memory)
         made.report("plain", "warning", "no figures")
         wait_until(lambda: len(helen.client.get("/api/v1/states?all=true")["states"]) >= 3, "states")
@@ -305,6 +306,7 @@ def test_it_is_read_without_a_script(browser: Browser, stage: Stage) -> None:
         assert sorted(rows) == [["free", "5 %", "80", "90"], ["used", "95 %", "80", "90"]]
         assert tab.page.locator("#runs-part tbody tr").count() == 5
         tab.open("/checks/nas/memory")
-        row = tab.page.locator("#metrics tbody tr")
-        assert row.inner_text().split("\t") == ["free", "18.6 GiB", "2 GiB:", "1 GiB:"]
-        assert row.locator("td.num").get_attribute("title") == "19998455424.0 B"
+        free, used = tab.page.locator("#metrics tbody tr").all()
+        assert free.inner_text().split("\t") == ["free", "18.6 GiB", "2 GiB:", "1 GiB:"]
+        assert free.locator("td.num").get_attribute("title") == "19998455424.0 B"
+        assert used.locator("td.num").get_attribute("title") is None

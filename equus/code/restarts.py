@@ -14,7 +14,7 @@ from equus.code.agent_upgrade import Upgrader
 
 
 class Restarts:
-    """Ends the agent by `finish`, with a status and a sentence, at most once.
+    """Ends the agent by `finish`, with a status and a sentence; of several calls the first counts.
 
     `version` is the one that runs. `upgrader` is None if this host takes no newer versions. `loaded` is called at the
     first `loaded`: the launcher waits for it.

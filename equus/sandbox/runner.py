@@ -165,7 +165,7 @@ class Runner:
             return
         self._stopped = True
         self._live.stop()
-        for run in self._queue.values():
+        for run in list(self._queue.values()):  # a copy: the receiver of a result may cancel others
             run.deliver(failure("cancelled", "the agent is stopping"), self._reactor.seconds())
         self._queue.clear()
         self._spares.discard()

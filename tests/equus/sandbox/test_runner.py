@@ -19,6 +19,7 @@ from equus.sandbox.blocking import Sandbox
 from equus.sandbox.check_table import FIELDS
 from equus.sandbox.job import BLOB_LIMIT, LIBRARIES_LIMIT, Job
 from equus.sandbox.live_runs import AWAKE_GRACE, END_GRACE
+from equus.sandbox.run import Run
 
 PATIENCE = 60.0  # seconds for anything on a busy machine
 MakeJob = Callable[..., Job]
@@ -320,6 +321,26 @@ def test_stop_answers_everything(new_sandbox: NewSandbox, job: MakeJob) -> None:
         late = spin(sandbox, job("return 'ok'"))
         sandbox.loop.until(lambda: late, PATIENCE)
         assert late[0]["reason"] == "cancelled"
+        is_over(family)
+
+
+def test_stop_while_a_receiver_cancels_others(new_sandbox: NewSandbox, job: MakeJob) -> None:
+    """A receiver that cancels waiting runs during stop() leaves each one result, and no process outlives stop()."""
+    with new_sandbox() as sandbox:
+        sandbox.loop.until(lambda: sandbox.runner.ready, PATIENCE)
+        family = [sandbox.processes.zygote.pid, sandbox.processes.broker.pid]
+        results: list[bytes] = []
+        runs: list[Run] = []
+
+        def cancel_all(blob: bytes) -> None:
+            """Keep a result, and cancel every run."""
+            results.append(blob)
+            for run in runs:
+                run.cancel()
+
+        runs += [sandbox.runner.run(job("return 'ok'"), cancel_all) for _ in range(3)]
+        sandbox.runner.stop()
+        assert [json.loads(blob)["reason"] for blob in results] == ["cancelled"] * 3
         is_over(family)
 
 

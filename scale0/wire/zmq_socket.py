@@ -21,7 +21,7 @@ from zmq.backend import Socket as BareSocket
 from zope.interface import implementer
 
 from scale0.wire import zap
-from scale0.wire.ipc_files import IpcFiles
+from scale0.wire.ipc_files import IPC, IpcFiles
 from scale0.wire.read_turns import ReadTurns
 from scale0.wire.unsent import LARGE, UNREAD_BYTES, HeldMessages, LargeFrames, Sent
 from scale0.wire.zap import NO_ORIGIN, Origin
@@ -92,7 +92,8 @@ class Socket:
         bound = self._raw.get(zmq.LAST_ENDPOINT)
         assert isinstance(bound, bytes)
         text = os.fsdecode(bound.rstrip(b"\0"))
-        self._files.note(text)
+        if endpoint != f"{IPC}*":  # libzmq chose the file: it removes that and the folder around it by itself
+            self._files.note(text)
         return re.sub(r"\[::ffff:([0-9.]+)\]", r"\1", text)  # an IPv4 address, as a socket that speaks both spells it
 
     def connect(self, endpoint: str) -> None:

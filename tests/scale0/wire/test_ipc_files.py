@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,20 @@ def test_a_socket_removes_its_files_when_it_is_closed(network: Network, tmp_path
     assert sorted(path.name for path in tmp_path.iterdir()) == ["b.sock", "ä.sock"]
     router.close()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_libzmq_chose_goes_with_its_folder(
+    network: Network, pump: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A socket bound to `ipc://*` leaves neither its file nor the folder that libzmq made for it."""
+    for name in ("TMPDIR", "TEMPDIR", "TMP"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)  # where the folder is then; the path of another could be too long for a socket
+    router = network.socket(Kind.ROUTER, lambda frames, origin: None)
+    file = Path(router.bind("ipc://*").removeprefix("ipc://")).absolute()
+    assert file.is_socket()
+    router.close()
+    pump.until(lambda: not file.parent.exists())
 
 
 def test_a_socket_that_only_connects_removes_nothing(network: Network, tmp_path: Path) -> None:

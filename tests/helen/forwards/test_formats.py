@@ -237,7 +237,7 @@ def _plain(text: str) -> str:
 
 def influx_lines(*records: Any, sends: frozenset[str] = BOTH, prefix: str = "") -> list[str]:
     body = influx.write(records, LABELS, sends, prefix)
-    return [] if body is None else gzip.decompress(body.content).decode().splitlines()
+    return [] if body is None else gzip.decompress(body.content).decode().removesuffix("\n").split("\n")
 
 
 def test_influx_lines() -> None:

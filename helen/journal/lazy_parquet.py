@@ -9,6 +9,8 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+import pyarrow as pa
+
 NAMES = frozenset({"ParquetFile", "read_metadata", "read_schema", "read_table", "write_table"})
 
 
@@ -19,5 +21,10 @@ def __getattr__(name: str) -> Any:
 
 
 def load() -> None:
-    """Import it now, for a process that has the time."""
+    """Import it now, for a process that has the time, and pandas where it is installed.
+
+    Arrow imports pandas when it makes its first array. That would hold the reactor for 0.4 s, and end the journal if
+    no descriptor is left then.
+    """
     importlib.import_module("pyarrow.parquet")
+    pa.array([0])

@@ -109,7 +109,7 @@ class Counters:
     def _whole_from(self) -> int:
         """Return the time from which on m5 has every row that a step may begin at, microseconds since 1970.
 
-        Of days that retention took out of m5 only longer levels have the last values, also where m5 has nothing newer.
+        Only longer levels have the last values of days that retention took out of m5, even if m5 has nothing newer.
         """
         return micros_of_day(kept_from(self._lake, SUMS.name)) + CARRIED
 

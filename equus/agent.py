@@ -41,7 +41,7 @@ class _Current:
 class Agent:
     """Runs one agent. It is the Listener of its connections; `services` is the owner of its sessions."""
 
-    log = Logger(namespace="equus.agent")
+    log = Logger()
 
     def __init__(self, settings: Settings, parts: Parts) -> None:
         """Connect the parts with each other. Blocking: it reads the orders that have run here, and labels."""

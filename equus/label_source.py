@@ -35,7 +35,7 @@ class LabelSourceError(Exception):
 class LabelSource:
     """Has the labels of this machine: `fixed` ones, and those of `place`, a file or a command line; None for none."""
 
-    log = Logger(namespace="equus.label_source")
+    log = Logger()
 
     def __init__(self, fixed: Mapping[str, str], place: str | None) -> None:
         self._fixed, self._place = dict(fixed), place

@@ -28,7 +28,7 @@ class SessionServices:
     it reads the orders that have run here, and labels.
     """
 
-    log = Logger(namespace="equus.agent")
+    log = Logger()
 
     def __init__(self, settings: Settings, parts: Parts) -> None:
         self.runner, self.writer, self.updater = parts.runner, parts.writer, parts.updater

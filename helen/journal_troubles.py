@@ -13,7 +13,7 @@ from helen.parts import Live
 class JournalTroubles:
     """Keeps the troubles that last. `live`, given when there is one, shows the worst; `end` is called with a status."""
 
-    log = Logger(namespace="helen.service")
+    log = Logger()
 
     def __init__(self, end: Callable[[int], None]) -> None:
         self.live: Live | None = None

@@ -18,7 +18,7 @@ from helen.reactor_looks import ReactorLooks
 class ReactorWatch:
     """Looks how late the reactor is, where the clock has gone, and what the garbage collector may look at."""
 
-    log = Logger(namespace="helen.service")
+    log = Logger()
 
     def __init__(self, parts: Parts, reactor: Any) -> None:
         self._parts, self._reactor = parts, reactor

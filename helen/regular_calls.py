@@ -12,7 +12,7 @@ from twisted.logger import Logger
 class RegularCalls:
     """Holds the loops of one Helen, on the reactor's clock. `failed` is called with a Failure of a loop itself."""
 
-    log = Logger(namespace="helen.service")
+    log = Logger()
 
     def __init__(self, reactor: Any, failed: Callable[[Any], None]) -> None:
         self._reactor, self._failed = reactor, failed

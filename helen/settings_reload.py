@@ -17,7 +17,7 @@ LIVE = ("minimum_equus", "rings", "names", "retention", "signing_keys", "trust_l
 class SettingsReload:
     """Gives settings to the parts that go by them. `live` holds those in force."""
 
-    log = Logger(namespace="helen.service")
+    log = Logger()
 
     def __init__(self, live: Live, parts: Parts) -> None:
         self._live, self._parts = live, parts

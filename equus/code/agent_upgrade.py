@@ -30,7 +30,7 @@ class Upgrader:
     the version that is ready to be tried.
     """
 
-    log = Logger(namespace="equus.code.agent_upgrade")
+    log = Logger()
 
     def __init__(
         self,

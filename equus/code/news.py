@@ -30,7 +30,7 @@ class News:
     a clock that is set makes no proof younger or older. `withheld`: a sentence by the address of a Helen.
     """
 
-    log = Logger(namespace="equus.code.news")
+    log = Logger()
 
     def __init__(self, wall: Callable[[], float], steady: Callable[[], float]) -> None:
         self.proof: Freshness | None = None

@@ -20,7 +20,7 @@ class Restarts:
     first `loaded`: the launcher waits for it.
     """
 
-    log = Logger(namespace="equus.agent")
+    log = Logger()
 
     def __init__(
         self,

@@ -60,7 +60,7 @@ class Updater:
     follows each update, whether it changed the set or not.
     """
 
-    log = Logger(namespace="equus.code.update")
+    log = Logger()
 
     def __init__(
         self,

@@ -61,7 +61,7 @@ class Connection(TwistedProtocol):
     each message, if it is given.
     """
 
-    log = Logger(namespace="equus.link.connection")
+    log = Logger()
 
     def __init__(
         self,

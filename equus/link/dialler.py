@@ -33,7 +33,7 @@ class RouteEndpoint:
     `trust` makes the TLS of an attempt, or None for plaintext. `failed` is called if a server can't be reached.
     """
 
-    log = Logger(namespace="equus.link.dialler")
+    log = Logger()
 
     def __init__(
         self, reactor: Any, route: Route, trust: Callable[[Server], Trust | None], failed: Callable[[], None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-MAX_UNSENT = 64 * 1024 * 1024  # bytes: results for as many args, to a Helen that doesn't read
+MAX_UNSENT = 64 * 1024 * 1024  # bytes that wait for a Helen that does not read
 
 
 class JoinedWrites:

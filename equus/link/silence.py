@@ -23,7 +23,7 @@ class Silence:
     `drop` act on the connection.
     """
 
-    log = Logger(namespace="equus.link.connection")
+    log = Logger()
 
     def __init__(
         self,

@@ -85,7 +85,7 @@ class NrpeFactory(Factory):
     answerer: Answerer
     _open: dict[NrpeConnection, None] = field(factory=dict)  # the oldest first
     _has_told: bool = False
-    log = Logger(namespace="equus.nrpe")
+    log = Logger()
 
     def buildProtocol(self, addr: IAddress | None) -> Any:
         """Return the protocol of a new client."""

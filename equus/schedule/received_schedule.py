@@ -19,7 +19,7 @@ class ReceivedSchedule:
     `refused` holds a sentence for each part of the last document that was refused. `write` replaces a file.
     """
 
-    log = Logger(namespace="equus.schedule.received_schedule")
+    log = Logger()
 
     def __init__(self, path: Path, runner: ScheduleRunner, write: Callable[[Path, bytes], None]) -> None:
         self.refused: tuple[str, ...] = ()

@@ -29,7 +29,7 @@ class ScheduleRunner:
     run now, else None. `report` gets the id of an entry and a result document.
     """
 
-    log = Logger(namespace="equus.schedule.runner")
+    log = Logger()
 
     def __init__(
         self,

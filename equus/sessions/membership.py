@@ -38,7 +38,7 @@ class Membership:
     `wall` is unix seconds, `steady` monotonic seconds.
     """
 
-    log = Logger(namespace="equus.sessions.membership")
+    log = Logger()
 
     def __init__(
         self,

@@ -51,7 +51,7 @@ class SessionOwner(Protocol):
 class Session:
     """Serves one accepted connection, from hello to its end."""
 
-    log = Logger(namespace="equus.sessions.session")
+    log = Logger()
 
     def __init__(self, connection: Connection, agent: SessionOwner) -> None:
         self.connection = connection

@@ -82,7 +82,7 @@ class ShellProgram:
     It is made where blocking does no harm: it reads the host key.
     """
 
-    log = Logger(namespace="equus.shell")
+    log = Logger()
 
     def __init__(
         self, policy: PolicyInForce, state: Path, identity: Callable[[], Identity | None], reactor: Any,

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from attrs import evolve, field, frozen
+from attrs import evolve, frozen
 from pyspark.sql import SparkSession
 
 from helen.pipeline.engine import run_parts
@@ -64,7 +64,7 @@ class Split:
     """Holds the pieces of files: those of all, and those of the files that are new (None: no file is)."""
 
     files: Sequence[Held]
-    fresh: Sequence[Held] | None = field(default=None)
+    fresh: Sequence[Held] | None
 
 
 @contextmanager

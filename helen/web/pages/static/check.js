@@ -72,7 +72,7 @@ async function show() {
     figures = span === "1h" ? fromResults() : await fromLake(from, to);
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
-    said = error.status === 409 || error.status === 404 ? `${error.message} The hour works without it.` : error.message;
+    said = error.status === 409 || error.status === 404 ? `${error.message.replace(/\.?$/, ".")} The hour works without it.` : error.message;
   }
   plots.replaceChildren();
   const wanted = query.getAll("metric");

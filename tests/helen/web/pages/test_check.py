@@ -192,7 +192,7 @@ def test_without_a_lake_the_hour_works(tab: Tab) -> None:
     """Without a lake the longer spans show Helen's sentence, and the hour works."""
     tab.expected = ("409", "404")
     tab.open("/checks/nas/disk?span=30d")
-    expect(tab.page.locator("#plot-note")).to_contain_text("The hour works without it.")
+    expect(tab.page.locator("#plot-note")).to_contain_text(". The hour works without it.")
     tab.page.click("[data-span='1h']")
     expect(tab.page.locator(".plot").first).to_be_visible()
     assert "span=1h" in tab.page.url
